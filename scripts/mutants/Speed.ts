@@ -11,6 +11,7 @@ const direct = "test/runtime/attempt/DirectReading.test.ts";
 const atOnce = "test/runtime/run/AtOnce.test.ts";
 const telemetry = "test/runtime/run/TelemetryTaps.test.ts";
 const services = "test/adapters/relay/Services.test.ts";
+const chatSplice = "test/provider/openai-chat/Splice.test.ts";
 const kept = "test/gateway/proxy/RequestBody.test.ts";
 
 /** What a fast way gets wrong. */
@@ -212,6 +213,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace:
       "const fiber = Effect.runForkWith(this.#owner.services)(Effect.provideContext(this.#turn(send), this.#owner.services));",
     proofs: [{ test: services, named: "copies none for its writes" }],
+  },
+  {
+    name: "a call that comes with text is taken for text alone",
+    breaks: "L5",
+    within: "ChatSplice",
+    find: "if (isPlain(delta)) return;",
+    replace: 'if (typeof delta.content === "string") return;',
+    proofs: [{ test: chatSplice, named: "says why it cannot go on" }],
+  },
+  {
+    name: "counts that a first response told under a name of its own are not read",
+    breaks: "a continuation's counts are those of one response",
+    within: "usagesOf",
+    find: "Json.record(chunk.usage) === undefined && Json.record(chunk.x_groq) === undefined",
+    replace: "Json.record(chunk.usage) === undefined",
+    proofs: [{ test: chatSplice, named: "where the first told them under x_groq" }],
   },
   {
     name: "a body whose request is over is counted for ever",

@@ -56,7 +56,7 @@ const textItem: ItemPiece = { type: "text", field: "text" };
 const said = (choice: number, text: string): Content => ({ kind: "text", choice, key: "text", text, item: textItem });
 
 /** The common delta, a role and a text: told by its keys, because looking for every spelling costs more than the rest. */
-const isPlain = (delta: Json.JsonRecord): boolean => {
+export const isPlain = (delta: Json.JsonRecord): boolean => {
   for (const key in delta) {
     const value = delta[key];
     if (key === "content" ? Array.isArray(value) : key !== "role" && value !== null && value !== "") return false;

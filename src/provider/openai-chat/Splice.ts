@@ -17,7 +17,7 @@ import type { Splice, SplicedAttempt, SplicedEvent, TextGate } from "../seam/Spl
 import { isDone, reason } from "../stream/Payload.ts";
 import type { Part } from "../stream/Protocol.ts";
 import * as ChatCalls from "./Calls.ts";
-import { isPresent, words } from "./Content.ts";
+import { isPlain, isPresent, words } from "./Content.ts";
 import { callPlaces, executedOf, isRefusal, type Joining, joinWords, wordsOf } from "./SplicedDelta.ts";
 
 /** Makes the splice of one response. */
@@ -102,6 +102,8 @@ class ChatSplice implements Splice {
       this.#usage.said(text.length);
     }
     this.#streamed ||= spoke && form !== "message";
+    // Most deltas are text alone: nothing else is gathered of them.
+    if (isPlain(delta)) return;
     if (isRefusal(delta)) this.#text.refuse("refusal_shown");
     this.#calling(delta);
   }
@@ -315,4 +317,8 @@ const chunkOf = (json: unknown): Json.JsonRecord | undefined => Json.record(json
 
 /** Usage stands at the top, and in Groq's streams under `x_groq`. */
 const usagesOf = (chunk: Json.JsonRecord): ReadonlyArray<Json.JsonRecord> =>
-  [chunk.usage, Json.record(chunk.x_groq)?.usage].map(Json.record).filter((usage) => usage !== undefined);
+  Json.record(chunk.usage) === undefined && Json.record(chunk.x_groq) === undefined
+    ? noUsages
+    : [chunk.usage, Json.record(chunk.x_groq)?.usage].map(Json.record).filter((usage) => usage !== undefined);
+
+const noUsages: ReadonlyArray<Json.JsonRecord> = [];

@@ -380,6 +380,11 @@ describe("token counts of a continuation", () => {
     const { events } = played({ first: [first({ content: "Hello wor" }, null, { usage: usage(10, 20) })], told });
     assert.deepStrictEqual(events[1], first({}, "stop", { x_groq: { id: "r", usage: usage(10, 24) } }));
   });
+
+  it("are added up where the first told them under x_groq", () => {
+    const told = first({ content: "Hello wor" }, null, { usage: null, x_groq: { id: "r", usage: usage(10, 20) } });
+    assert.deepStrictEqual(of([told], usage(50, 7)), usage(10, 24));
+  });
 });
 
 describe("what has left of a chat completion", () => {
@@ -413,6 +418,7 @@ describe("what has left of a chat completion", () => {
 
   it("says why it cannot go on", () => {
     assert.strictEqual(refusalOf(...said, first({ tool_calls: [call] }), first({ content: "So" })), "not_text_last");
+    assert.strictEqual(refusalOf(...said, first({ content: "So", tool_calls: [call] })), "not_text_last");
     assert.strictEqual(refusalOf(...said, first({ function_call: { name: "look" } })), "not_text_last");
     assert.strictEqual(refusalOf(...said, first({ images: [{ type: "image_url" }] })), "not_text_last");
     assert.strictEqual(refusalOf(...said, first({ refusal: "No" })), "refusal_shown");
