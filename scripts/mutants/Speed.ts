@@ -216,7 +216,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "a call that comes with text is taken for text alone",
-    breaks: "L5",
+    breaks: "a response that has called a tool goes not on as text",
     within: "ChatSplice",
     find: "if (isPlain(delta)) return;",
     replace: 'if (typeof delta.content === "string") return;',
