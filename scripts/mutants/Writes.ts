@@ -173,4 +173,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "?? given;",
     proofs: [{ test: "test/runtime/crash/Takeovers.test.ts", named: "turns out to be on record" }],
   },
+  {
+    name: "the end of a run waits no more where the write before it was taken",
+    breaks: "L7, one end, on record",
+    within: "#pass",
+    find: "if (this.#runs.get(run) === came) this.#runs.delete(run);",
+    replace: "this.#runs.delete(run);",
+    proofs: [{ test: "test/runtime/run/Backlog.test.ts", named: "waits on where its next write failed" }],
+  },
 ];

@@ -46,7 +46,9 @@ export interface Unwritten {
 
 /** The runs of one processor whose entries wait for the store. */
 export class Backlog {
-  readonly #runs = new Set<Unwritten>();
+  /** Each with the number of its coming: one that comes again while it is flushed waits for something else. */
+  readonly #runs = new Map<Unwritten, number>();
+  #came = 0;
   #wake = Deferred.makeUnsafe<void>();
   #closed = false;
 
@@ -66,10 +68,10 @@ export class Backlog {
   add(run: Unwritten): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.#runs.has(run)) return Effect.void;
-      this.#runs.add(run);
+      this.#take(run);
       this.#ring();
       if (this.#closed) return this.#giveUp("shutdown", run);
-      const [oldest] = this.#runs;
+      const [oldest] = this.#runs.keys();
       return this.#runs.size > backlogRunsMax && oldest !== undefined ? this.#giveUp("overflow", oldest) : Effect.void;
     });
   }
@@ -82,7 +84,7 @@ export class Backlog {
   /** Writes what waits of a run now; whether nothing of it waits any more. */
   flush(runId: string): Effect.Effect<boolean> {
     return Effect.suspend(() => {
-      const waiting = [...this.#runs].filter((it) => it.runId === runId);
+      const waiting = [...this.#runs.keys()].filter((it) => it.runId === runId);
       return Effect.map(
         Effect.forEach(waiting, (it) => it.flush),
         (written) => !written.includes("away"),
@@ -125,18 +127,24 @@ export class Backlog {
 
   /** Writes each run's entries until the store is away; whether it took all of them. */
   readonly #pass: Effect.Effect<boolean> = Effect.gen({ self: this }, function* () {
-    for (const run of [...this.#runs]) {
+    for (const [run, came] of [...this.#runs]) {
       if ((yield* run.flush) !== "away") {
-        this.#runs.delete(run);
+        // Its next write may have failed behind this one, and waits now.
+        if (this.#runs.get(run) === came) this.#runs.delete(run);
         continue;
       }
       // Next time another run goes first: one that the store never takes holds up no other.
       this.#runs.delete(run);
-      this.#runs.add(run);
+      this.#take(run);
       return false;
     }
     return true;
   });
+
+  #take(run: Unwritten): void {
+    this.#came += 1;
+    this.#runs.set(run, this.#came);
+  }
 
   #ring(): void {
     Deferred.doneUnsafe(this.#wake, Effect.void);
@@ -145,7 +153,7 @@ export class Backlog {
   /** Gives up what waits, of one run or of all, and says so: the record stays behind what happened. */
   #giveUp(why: "overflow" | "shutdown", only?: Unwritten): Effect.Effect<void> {
     return Effect.flatMap(Effect.context<never>(), (services) => {
-      const runs = only === undefined ? [...this.#runs] : [only];
+      const runs = only === undefined ? [...this.#runs.keys()] : [only];
       let entries = 0;
       for (const run of runs) {
         this.#runs.delete(run);

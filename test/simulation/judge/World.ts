@@ -102,14 +102,18 @@ export const frozenTimeIsNoSilence = (trace: Pick<Trace, "journal" | "scenario">
     idle: clocks.idle === false ? Number.POSITIVE_INFINITY : Math.min(clocks.idle ?? 300_000, 10_000),
   };
   const opened = new Map<number, number>();
+  const complete = new Set<number>();
   for (const entry of trace.journal) {
     if (entry.what === "opened") opened.set(entry.context.attempt, entry.at);
     if (entry.what !== "writing") continue;
     for (const it of entry.entries) {
-      if (it._tag !== "EvidenceNoted" || it.evidence.event !== "watchdog") continue;
-      const { attempt, detail = "" } = it.evidence;
+      if (it._tag !== "EvidenceNoted") continue;
+      const { attempt, detail = "", event } = it.evidence;
+      if (event === "terminal_candidate") complete.add(attempt);
+      if (event !== "watchdog") continue;
       const ran = entry.at - (opened.get(attempt) ?? entry.at);
-      const least = limits[detail] ?? 0;
+      // Behind its terminal marker a source has ten seconds to end, whatever its idle clock is.
+      const least = detail === "idle" && complete.has(attempt) ? 10_000 : (limits[detail] ?? 0);
       holds(ran >= least, () => `${detail} cut attempt ${attempt} after ${ran} ms in which the process ran`);
     }
   }
