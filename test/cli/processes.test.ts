@@ -75,7 +75,10 @@ describe("a command line that is wrong", () => {
     ["decide --policy lax", /^decide: --policy: expected default, strict, got "lax"\. See .*\n$/],
     ["runs show", /^runs show: <id> is missing\. See stream-recovery runs show --help\n$/],
     ["runs list extra", /^runs list: "extra": expected no such argument\. See .*\n$/],
-    ["runs list --db postgres://u:secret@h/runs", /^runs list: --db: the address of PostgreSQL: it holds a password, .*\n$/],
+    [
+      "runs list --db postgres://u:secret@h/runs",
+      /^runs list: --db: the address of PostgreSQL: it holds a password, .*\n$/,
+    ],
     ["serve --db libsql://u:secret@h/runs", /^serve: --db: expected a file, memory or postgres:.*, got .* libsql:\n$/],
   ];
   it("is one line on stderr, nothing on stdout, and exit code 2", async () => {
