@@ -113,7 +113,10 @@ const pass = (
   for (const it of [client, upstream]) it.on("error", end).on("close", end);
   const named = new Map<string, string>();
   let swallows = false;
+  /** What goes behind a statement that is held: the rest of its bytes may come in a piece of its own. */
+  let behind: Array<Buffer> | undefined;
   client.on("data", (bytes) => {
+    if (behind !== undefined) return void behind.push(bytes);
     const sql = statementOf(bytes.toString("latin1"), named);
     if (sql !== undefined) statements.push(sql);
     if (sql === "COMMIT" && proxy.breaks !== undefined) {
@@ -129,7 +132,13 @@ const pass = (
     const [gate] = index === -1 ? [] : gates.splice(index, 1);
     if (gate === undefined) return void upstream.write(bytes);
     Deferred.doneUnsafe(gate.reached, Exit.void);
-    Effect.runFork(Effect.map(Deferred.await(gate.open), () => upstream.write(bytes)));
+    const all = [bytes];
+    behind = all;
+    const release = () => {
+      behind = undefined;
+      upstream.write(Buffer.concat(all));
+    };
+    Effect.runFork(Effect.map(Deferred.await(gate.open), release));
   });
   upstream.on("data", (bytes) => (swallows ? end() : void client.write(bytes)));
 };
