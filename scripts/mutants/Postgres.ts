@@ -38,6 +38,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: shared, named: "does not say what a statement has changed" }],
   },
   {
+    name: "a pool opens no connection for what closes with it",
+    breaks: "a process ends",
+    within: "make",
+    find: "Effect.mapError(inScopeOfItsOwn(real), unusable)",
+    replace: "Effect.mapError(real, unusable)",
+    proofs: [{ test: lost, named: "closes, and its runs wait for no lease" }],
+  },
+  {
     name: "a commit whose reply is lost counts as not written",
     breaks: "L8: what was refused is not on record",
     within: "write",

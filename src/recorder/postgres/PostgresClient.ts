@@ -9,7 +9,7 @@ import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
 import * as Redacted from "effect/Redacted";
 import * as Reactivity from "effect/reactivity/Reactivity";
-import type * as Scope from "effect/Scope";
+import * as Scope from "effect/Scope";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { realClock } from "../MonotonicTime.ts";
 import { RecorderError } from "../RecorderError.ts";
@@ -44,7 +44,7 @@ const idleTransactionMs = 10_000;
 const statementMs = 15_000;
 
 /**
- * Makes a client. Its first connection is opened when it is needed.
+ * Makes a client. Its first connection is opened when it is needed, also while what uses it closes: it closes last.
  *
  * Fails where a file that the address names cannot be read.
  */
@@ -86,8 +86,19 @@ export const make = ({
     });
     // Sockets and servers take real time, also where a test moves the clock of this process.
     const real = Effect.provideService(Effect.provide(made, Reactivity.layer), Clock.Clock, realClock);
-    return yield* Effect.mapError(real, unusable);
+    return yield* Effect.mapError(inScopeOfItsOwn(real), unusable);
   });
+
+/**
+ * A pool opens its connections in fibers of its scope, and a scope that has begun to close starts none: a finalizer whose
+ * connection was lost would wait for the next one without end. So the pool's scope is closed by a finalizer of the caller's,
+ * which runs behind all that were added later.
+ */
+const inScopeOfItsOwn = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<A, E, Scope.Scope> =>
+  Effect.flatMap(
+    Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit)),
+    (scope) => Scope.provide(made, scope),
+  );
 
 /** What TLS is told; false for plain text. */
 const tlsOf = (address: PostgresAddress): Effect.Effect<ConnectionOptions | false, RecorderError> => {

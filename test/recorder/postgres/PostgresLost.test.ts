@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, type Scope } from "effect";
+import { Effect, Exit, Scope } from "effect";
 import type { SqlClient } from "effect/sql/SqlClient";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import * as E from "../Entries.ts";
@@ -38,6 +38,23 @@ describe("PostgresRunRecorder and connections that are lost", () => {
       yield* recorder.write("r", [E.raised(1, { shown: "text" })]);
       assert.isAbove(yield* cut(admin, "stream-recovery", "true"), 0);
       assert.strictEqual((yield* record(recorder, "r")).attempts[0]?.facts.shown, "text");
+    }).pipe(Effect.scoped),
+  );
+
+  // A pool that belongs to the scope which closes makes no connection any more, and whoever asked it for one waits for ever.
+  it.live("a recorder whose connections were cut closes, and its runs wait for no lease", () =>
+    Effect.gen(function* () {
+      const { address, admin } = yield* opened;
+      const scope = yield* Scope.make();
+      const closing = yield* Scope.provide(Databases.open({ address, process: "closing" }), scope);
+      yield* closing.write("r", [E.begun("r"), E.attempt(1)]);
+      assert.isAbove(yield* cut(admin, "stream-recovery", "true"), 0);
+      yield* Scope.close(scope, Exit.void);
+      const next = yield* Databases.open({ address, process: "next" });
+      assert.deepStrictEqual(
+        (yield* next.orphans(10, { waits: false })).map(({ run_id }) => run_id),
+        ["r"],
+      );
     }).pipe(Effect.scoped),
   );
 

@@ -55,8 +55,7 @@ describe("PostgresRunRecorder, where two processes meet in the middle of a trans
     }).pipe(Effect.scoped),
   );
 
-  // Beside the other files it sometimes hangs, and nobody knows yet why: it passes alone. The changelog says so.
-  it.live.skip("start against start: one begins the run, and the other is told that there is one", () =>
+  it.live("start against start: one begins the run, and the other is told that there is one", () =>
     Effect.gen(function* () {
       const both = yield* two;
       const start = (it: Recorder) => it.write("r", [E.begun("r")]);
