@@ -163,7 +163,7 @@ const familyOf = (code: string): TransportRow | undefined => families.find(([pat
 export const lookup = (code: string): TransportRow | undefined => table.get(code) ?? proxyRow(code) ?? familyOf(code);
 
 /**
- * Whether a code says that whoever answered is not the origin: a certificate that is not its own, or bytes that are no TLS. Where the
+ * Whether a code says that the host which answered is not the origin: a certificate that is not its own, or bytes that are no TLS. Where the
  * origin was reached before, that is a captive portal or a clock that is wrong for now, and passes.
  */
 export const isForeign = (code: string): boolean =>

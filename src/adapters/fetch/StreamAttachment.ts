@@ -113,7 +113,7 @@ export class StreamAttachment {
     return undefined;
   }
 
-  /** Tells the gateway that nobody wants the response any more: its run ends at once. */
+  /** Tells the gateway that its client wants no more of the response: the run ends at once. */
   stop(): void {
     this.#ask("DELETE", [], undefined)
       .then((response) => response.body?.cancel())

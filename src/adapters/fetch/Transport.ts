@@ -122,7 +122,7 @@ class FetchExchange implements RelayExchange {
   abort(): void {
     if (this.#abort.signal.aborted) return;
     this.#abort.abort();
-    // What nobody reads to its end costs nothing more: a connection that is closed would only be a client that may come back.
+    // A response that its reader leaves costs nothing more: a connection that is closed would only be a client that may come back.
     if (!this.#over) this.#attachment?.stop();
     // A fetch that ignores its signal still loses its reader; the attempt is over, so an error of the cancel is dropped.
     this.#reader?.cancel().catch(() => undefined);

@@ -151,7 +151,7 @@ process.on("SIGTERM", () => {
 process.on("SIGINT", () => undefined);
 process.on("SIGHUP", () => undefined);
 
-// Nobody reads the log any more. That is told by the supervisor's own end, not by this one's.
+// The log has lost its reader. That is told by the supervisor's own end, not by this one's.
 process.stderr.on("error", () => undefined);
 
 cluster.worker?.on("disconnect", () => {

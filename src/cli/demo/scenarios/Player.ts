@@ -241,7 +241,7 @@ const plainOptionsOf = (place: Place, runId: string, handlers: Handlers): RunOpt
   const { scenario } = place;
   return {
     runId,
-    // An address that refuses is one that nobody has reached: the record of a provider that answered would make an outage of it.
+    // An address that refuses was never reached: the record of a provider that answered would make an outage of it.
     provider: {
       id: scenario.refusedFirst === true ? runId : scenario.protocol,
       model: "fault-model",
@@ -402,7 +402,7 @@ class Caller {
     return Deferred.await(this.#left);
   }
 
-  /** It takes nothing more, and whoever reads for it is interrupted. */
+  /** It takes nothing more, and the fiber that reads for it is interrupted. */
   #leaveIfDue({ attempt, ordinal }: Extract<RunEvent<Part>, { readonly _tag: "Part" }>): Effect.Effect<unknown> {
     if (this.last !== undefined || this.#deltas !== this.#scenario.leavesAfter) return Effect.void;
     this.last = { attempt, ordinal };
