@@ -124,8 +124,10 @@ export const recording = (answers: Answering): Effect.Effect<Recording, never, S
     return Object.assign(it, { url });
   });
 
-/** The address of a server that is gone. */
-export const gone: Effect.Effect<string> = Effect.scoped(serverOf(() => undefined));
+/** The address of a server that is gone. No test listens on this host: a port of the usual one may be another test's by now. */
+export const gone: Effect.Effect<string> = Effect.map(Effect.scoped(serverOf(() => undefined)), (url) =>
+  url.replace("127.0.0.1", "127.0.0.3"),
+);
 
 /** What a test changes in the usual pair of servers. */
 export interface Paired {
