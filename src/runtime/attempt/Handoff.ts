@@ -38,6 +38,7 @@ export class Handoff<P> {
   #waiting: ((effect: Taken<P>) => void) | undefined;
   #tee: Tee<P> | undefined;
   #room: Room | undefined;
+  #lacksEnd = false;
 
   /**
    * @param tee sees what leaves the run, and may take it in the reader's stead
@@ -79,6 +80,19 @@ export class Handoff<P> {
   /** Takes the parts back that the reader has not taken. */
   clear(): void {
     this.#slot = undefined;
+  }
+
+  /** Takes back parts and a completion that the reader has not taken: the run is another process's. */
+  recall(): void {
+    const queue = this.#queue ?? [];
+    const left = queue.filter(({ _tag }) => _tag !== "Part" && _tag !== "RunCompleted");
+    this.#queue = isFilled(left) ? left : undefined;
+    this.#lacksEnd = queue.some(({ _tag }) => _tag === "RunCompleted");
+  }
+
+  /** Whether a completion was taken back. */
+  get lacksEnd(): boolean {
+    return this.#lacksEnd;
   }
 
   /** Ends the stream once the queue is empty. */

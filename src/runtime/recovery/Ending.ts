@@ -36,7 +36,10 @@ export const complete = Effect.fnUntraced(function* <P, E, R>(
       late_failure: late,
       ...routeOf(attempt),
     });
-    run.handoff.end(Cause.done());
+    // A reader that is slow may take its end long after the store went away and another process took the run.
+    const left = (): Effect.Effect<never, RunInterrupted | Cause.Done> =>
+      run.handoff.lacksEnd ? Effect.fail(withoutIncident(run)) : Cause.done();
+    run.handoff.end(Effect.suspend(left));
   });
   return "ended" as const;
 });

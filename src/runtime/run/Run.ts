@@ -53,7 +53,7 @@ import { Seams } from "./Seams.ts";
 import type { Shared } from "./Shared.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 
-/** Puts on record what turned out after an attempt was decided: a call of it has settled. */
+/** Puts on record that a call of a decided attempt has settled. */
 type Late<P, E, R> = (run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure) => Effect.Effect<void>;
 
 /** One run while it lives. */
@@ -77,7 +77,8 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   readonly #clocks: RunClocks;
   #attempts = 0;
   #incidents = 0;
-  /** What joins the run's texts, where its caller has given it. */
+  #endIsRecorded = false;
+  /** What joins the texts, where it is given. */
   readonly seams: Seams<P> | undefined;
   /** The routes of a run that has more than one. */
   readonly routes: Routes<P, E, R> | undefined;
@@ -374,10 +375,11 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.telemetry.unrecorded(reason);
   }
 
-  /** The run is not this process's any more: nothing more of it is handed over or started here. */
+  /** The run is not this process's any more: nothing more of it is handed over or started here, but for an end on record. */
   lost(why: Loss): void {
     this.stopping.lost(why);
     this.chain?.seal();
+    if (!this.#endIsRecorded) this.handoff.recall();
     this.stop("lifecycle");
   }
 
@@ -412,10 +414,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return this.#end(attempt, end, [{ _tag: "RunEnded", end: { ...end, attempts: this.attempts, at } }], emit);
   }
 
-  /**
-   * Ends the stream and leaves the run to the process that takes it over; the first end counts. The run is free only once no
-   * handler of it runs here.
-   */
+  /** Ends the stream and leaves the run to the process that takes it over, once no handler of it runs here. The first end counts. */
   park(attempt: Attempt<P>, reason: Parked, rule: Rule, emit: () => void): Effect.Effect<unknown> {
     const end: StreamEnd = { state: "parked", reason: rule };
     const parked: Entry = { _tag: "RunParked", reason };
@@ -438,6 +437,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
       this.note(this.attempts, "end", end.reason);
       // The caller hears of the end now, also where the store takes it later. A run that was lost has another end (L7).
       return Effect.map(this.#writer.write([factsRaised(attempt), ...entries], true), (written) => {
+        this.#endIsRecorded = written === "recorded";
         this.telemetry.finished(
           written === "lost" ? { state: "stopped", reason: "lifecycle_closed" } : end,
           this.attempts,

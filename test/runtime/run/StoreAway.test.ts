@@ -31,10 +31,12 @@ interface Given {
   readonly more?: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
   /** Whether the tool comes from the guard. */
   readonly guarded?: boolean;
+  /** How long the caller is busy with an event and its tool with a call, in milliseconds. */
+  readonly busyMs?: (line: string) => number;
 }
 
 /** A run on a store with faults, with what its caller sees as it comes. */
-const bench = ({ fault, guarded = true, more, script }: Given) =>
+const bench = ({ busyMs = () => 0, fault, guarded = true, more, script }: Given) =>
   Effect.gen(function* () {
     const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
     const store = faulty(memory, fault);
@@ -49,20 +51,23 @@ const bench = ({ fault, guarded = true, more, script }: Given) =>
     );
     const lines: Array<string> = [];
     const ran: Array<string> = [];
-    const bash = Context.get(services, ToolGuard).mutating("bash", () => Effect.sync(() => void ran.push("bash")));
+    const made = Effect.sync(() => void ran.push("bash"));
+    const bash = Context.get(services, ToolGuard).mutating("bash", () => Effect.delay(made, busyMs("bash")));
     const tool = guarded ? bash : ({ name: "bash", executor: "runtime", effect: "mutating" } as const);
     const provider = S.scripted(script, [S.start, S.text("b"), S.done]);
     const options = S.options(provider, { runId: "r", transcript: "t", tools: [tool], ...more });
     const consumed = Stream.runForEach(Context.get(services, StreamProcessor).run(options), (event) => {
       lines.push(S.line(event));
-      if (!guarded || event._tag !== "Part") return Effect.void;
-      return Effect.forEach(event.calls ?? [], (call) =>
+      const busy = Effect.sleep(busyMs(S.line(event)));
+      if (!guarded || event._tag !== "Part") return busy;
+      const run = Effect.forEach(event.calls ?? [], (call) =>
         Effect.forkDetach(
           Effect.map(Effect.exit(bash.run(call, undefined)), (exit) => {
             if (Exit.isFailure(exit)) ran.push("refused");
           }),
         ),
       );
+      return Effect.andThen(run, busy);
     });
     const fiber = yield* Effect.forkDetach(
       Effect.map(Effect.exit(consumed), (exit) => {
@@ -211,6 +216,32 @@ describe("A run that another process has taken over", () => {
       assert.strictEqual(retried.lines.at(-1), "end taken_over");
       assert.deepStrictEqual(called.lines, ["attempt 1 first", "start", "end taken_over"]);
       assert.deepStrictEqual(called.ran, []);
+    }).pipe(Effect.scoped),
+  );
+});
+
+describe("An end that a slow reader has not taken yet", () => {
+  const script = [S.start, S.text("a"), S.callReady("bash"), S.done];
+  const busyMs = (line: string) => ({ done: 20_000, bash: 9_000 })[line] ?? 0;
+  const fenced = between(5_000, Number.POSITIVE_INFINITY, failing("fenced"));
+
+  it.effect("is taken back where the store was away for it, and another process has the run by then", () =>
+    Effect.gen(function* () {
+      const fault = (write: number, now: number, entries: ReadonlyArray<Entry>) =>
+        has(entries, "RunEnded") && !Number.isNaN(now) ? (fenced(write, now) ?? away) : undefined;
+      const it = yield* bench({ script, fault, busyMs });
+      yield* TestClock.adjust("1 minute");
+      assert.strictEqual(it.lines.at(-1), "end taken_over");
+      assert.notInclude(it.lines, "completed");
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("stays where it was on record before", () =>
+    Effect.gen(function* () {
+      const it = yield* bench({ script, fault: fenced, busyMs });
+      yield* TestClock.adjust("1 minute");
+      // The call's outcome was the write that was refused.
+      assert.deepStrictEqual([it.ran, it.lines.at(-1)], [["bash"], "completed"]);
     }).pipe(Effect.scoped),
   );
 });

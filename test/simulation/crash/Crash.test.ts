@@ -10,9 +10,10 @@ const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_122);
 
 /**
  * Stories that once went wrong: an incident that a full disk had lost, a resume that said "completed" of half a response, one
- * that withdrew what its caller could not discard, and a retry behind the cursor of the response before.
+ * that withdrew what its caller could not discard, a retry behind the cursor of the response before, and an end that was
+ * told to a reader although another process had taken the run by then.
  */
-const regressions = [20_261_188, 135, 6_938, 7_306, 7, 56, 840] as const;
+const regressions = [20_261_188, 135, 6_938, 7_306, 7, 56, 840, 40_263_728] as const;
 
 describe("a run that lives in several processes (L6, L7, L8, L9)", () => {
   it("holds where it once did not", async () => {
