@@ -7,7 +7,7 @@ const lease = "test/recorder/sql/SqlLease.test.ts";
 const told = "test/recorder/sql/SqlLostLease.test.ts";
 const away = "test/runtime/run/StoreAway.test.ts";
 const shared = "test/recorder/sql/SqlShared.test.ts";
-const check = "test/recorder/sql/SqlEntryCheck.test.ts";
+const check = "test/recorder/sql/entry/SqlEntryCheck.test.ts";
 
 /** The mutants of `src/recorder/sql`. */
 export const mutants: ReadonlyArray<Mutant> = [

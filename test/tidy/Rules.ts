@@ -73,7 +73,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["openai-chat", "openai-responses", "anthropic", "gemini"],
     [""],
   ],
-  recorder: [[""], ["export", "sql/sqlite", "sql/postgres"], ["sql"], ["postgres"], ["store"]],
+  recorder: [[""], ["export", "sql/entry", "sql/sqlite", "sql/postgres"], ["sql"], ["postgres"], ["store"]],
   runtime: [
     ["contract"],
     ["tools", "questions", "pacing"],

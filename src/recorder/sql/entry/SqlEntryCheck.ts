@@ -7,12 +7,13 @@
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
 import * as SchemaIssue from "effect/SchemaIssue";
-import { label } from "../../domain/Limits.ts";
-import { invalid, type RecorderError } from "../RecorderError.ts";
-import * as RunRecord from "../RunRecord.ts";
+import { label } from "../../../domain/Limits.ts";
+import { invalid, type RecorderError } from "../../RecorderError.ts";
+import * as RunRecord from "../../RunRecord.ts";
+import { shapeOf } from "./SqlEntryShape.ts";
 
 /** As a plain question: an entry of the right type may hold a value that its schema refuses. */
-const isEntry: (value: unknown) => boolean = Schema.is(RunRecord.Entry);
+const isEntry = shapeOf(RunRecord.Entry);
 const read = Schema.decodeUnknownResult(RunRecord.Entry);
 const format = SchemaIssue.makeFormatterStandardSchemaV1();
 

@@ -1,12 +1,14 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Schema } from "effect";
-import { defaultBudget, fresh as freshRun } from "../../../src/domain/RunFacts.ts";
-import * as RunRecord from "../../../src/recorder/RunRecord.ts";
-import * as SqlEntryCheck from "../../../src/recorder/sql/SqlEntryCheck.ts";
-import { seeded } from "../../Seeded.ts";
-import * as E from "../Entries.ts";
-import { record } from "../suite/Bench.ts";
-import * as Folder from "./SqlFolder.ts";
+import { AttemptFacts } from "../../../../src/domain/AttemptFacts.ts";
+import { defaultBudget, fresh as freshRun } from "../../../../src/domain/RunFacts.ts";
+import * as RunRecord from "../../../../src/recorder/RunRecord.ts";
+import * as SqlEntryCheck from "../../../../src/recorder/sql/entry/SqlEntryCheck.ts";
+import { shapeOf } from "../../../../src/recorder/sql/entry/SqlEntryShape.ts";
+import { seeded } from "../../../Seeded.ts";
+import * as E from "../../Entries.ts";
+import { record } from "../../suite/Bench.ts";
+import * as Folder from "../SqlFolder.ts";
 
 /** What a program in JavaScript may hand over: the types would refuse some of it. */
 const entry = (fields: object): RunRecord.Entry => fields as RunRecord.Entry;
@@ -117,6 +119,93 @@ describe("what could not be read back is refused when it is written (L7, L8)", (
     assert.isAbove(refused, 100);
   });
 });
+
+describe("the plain question that each entry is asked gives the answers of its schema", () => {
+  const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_123);
+  it(`of 100,000 entries to which something was done; seed ${seed}`, () => {
+    const random = seeded(seed);
+    const [shape, schema] = [shapeOf(RunRecord.Entry), Schema.is(RunRecord.Entry)];
+    const whole = full();
+    assert.isTrue(whole.every((it) => shape(it) && schema(it)));
+    const answers = { yes: 0, no: 0 };
+    for (let round = 0; round < 100_000; round += 1) {
+      const damaged = damage(whole[Math.floor(random() * whole.length)], random);
+      const expected = schema(damaged);
+      if (shape(damaged) !== expected) assert.fail(`expected ${expected} for ${JSON.stringify(damaged)}`);
+      answers[expected ? "yes" : "no"] += 1;
+    }
+    assert.isAbove(answers.yes, 10_000);
+    assert.isAbove(answers.no, 10_000);
+  });
+
+  const inherited = Object.assign(Object.create({ parts: 1, bytes: 1 }), { characters: 1 });
+  const odd: Readonly<Record<string, readonly [Schema.Constraint, unknown, boolean]>> = {
+    "a hole in a list": [Schema.Array(Schema.String), Array(1), false],
+    "a list for a struct": [Schema.Struct({ length: Schema.Number }), [1], false],
+    "an inherited field": [AttemptFacts.fields.counters, inherited, true],
+    "an optional field that is undefined": [
+      Schema.Struct({ a: Schema.optionalKey(Schema.String) }),
+      { a: undefined },
+      false,
+    ],
+    "a missing field that may be undefined": [Schema.Struct({ a: Schema.UndefinedOr(Schema.String) }), {}, false],
+    "a kind that it does not know": [Schema.Struct({ a: Schema.BigInt }), { a: 1 }, false],
+    "two members of one tag": [
+      Schema.Union([
+        Schema.Struct({ kind: Schema.Literal("a"), n: Schema.Number }),
+        Schema.Struct({ kind: Schema.Literal("a"), n: Schema.String }),
+      ]),
+      { kind: "a", n: 1 },
+      true,
+    ],
+    "a second rest of a list": [
+      Schema.TupleWithRest(Schema.Tuple([]), [Schema.String, Schema.Number]),
+      ["a", "b"],
+      false,
+    ],
+    "a first element of a list": [Schema.TupleWithRest(Schema.Tuple([Schema.Number]), [Schema.String]), ["a"], false],
+    "two members where one is allowed": [
+      Schema.Union([Schema.String, Schema.String.check(Schema.isMaxLength(3))], { mode: "oneOf" }),
+      "x",
+      false,
+    ],
+    "a record": [Schema.Record(Schema.String, Schema.Number), { a: "x" }, false],
+    "an empty struct": [Schema.Struct({}), "x", true],
+  };
+  for (const [name, [schema, value, expected]] of Object.entries(odd)) {
+    it(name, () => {
+      assert.strictEqual(Schema.is(schema)(value), expected, "the schema's own answer");
+      assert.strictEqual(shapeOf(schema)(value), expected);
+    });
+  }
+});
+
+/** A life with every field that an entry may have. */
+const full = (): ReadonlyArray<RunRecord.Entry> => [
+  ...E.life("r"),
+  started({
+    budget: { ...defaultBudget, max_outage_ms: "forever", max_wasted_tokens: 1 },
+    policy: "p",
+    transcript: "t",
+  }),
+  entry({
+    ...E.attempt(2, "continue"),
+    request: "continue",
+    run: freshRun,
+    route: "b",
+    seam: { at: 3, proof: "anchor" },
+  }),
+  { _tag: "RunWaited", waited_ms: 1, wait: { for: "path", since: 1, until: 2 } },
+  E.joined(1, 3),
+  E.raised(1, { tools: [E.call("settled")], counters: { ...counters, input_tokens: 1, suspended_ms: 0.5 } }),
+  { _tag: "CallHandedOver", attempt: 1, call: "0.0", id: "c", tool: "bash" },
+  { _tag: "CallJudged", attempt: 1, call: "0.0", tool: "bash", verdict: "it_ran", by: "person" },
+  E.opened("r", 1),
+  E.asked("r", 1),
+  { _tag: "RunParked", reason: "question" },
+  { _tag: "RunResumed" },
+  E.ended(),
+];
 
 /** The record as far as its entries fit. */
 const fold = (entries: ReadonlyArray<RunRecord.Entry>): RunRecord.RunRecord | undefined => {

@@ -1,0 +1,132 @@
+/**
+ * Turns a schema into a plain question: whether a value is of its type. The question is derived from the schema, so that a new
+ * field is never forgotten, and it is answered without effects, exits and copies: each write asks it of each of its entries.
+ *
+ * It knows the kinds of schema that records are made of. Any other kind is asked as `Schema.is` does.
+ */
+import * as Schema from "effect/Schema";
+import * as SchemaAST from "effect/SchemaAST";
+
+/** Whether a value is what a schema describes. */
+type Question = (value: unknown) => boolean;
+
+/** Gives the same answers as `Schema.is(schema)`. The schema may transform: its type is asked for, not what it is encoded to. */
+export const shapeOf = (schema: Schema.Constraint): Question => questionOf(SchemaAST.toType(schema.ast));
+
+const questionOf = (ast: SchemaAST.AST): Question => {
+  const kind = kindOf(ast);
+  if (kind === undefined) return Schema.is(Schema.make(ast));
+  const { checks } = ast;
+  if (checks === undefined) return kind;
+  const filters = filtersOf(checks);
+  return (value) => {
+    if (!kind(value)) return false;
+    // A filter takes what its node takes, which was just asked.
+    for (const filter of filters) if (filter.run(value as never, ast, plainly) !== undefined) return false;
+    return true;
+  };
+};
+
+/** The question without the checks of the node; undefined for a kind that is not known here. */
+const kindOf = (ast: SchemaAST.AST): Question | undefined => {
+  switch (ast._tag) {
+    case "String":
+      return (value) => typeof value === "string";
+    case "Number":
+      return (value) => typeof value === "number";
+    case "Boolean":
+      return (value) => typeof value === "boolean";
+    case "Null":
+      return (value) => value === null;
+    case "Literal":
+      return (value) => value === ast.literal;
+    case "Union":
+      return ast.options?.mode === "oneOf" ? undefined : oneOf(ast.types);
+    case "Arrays":
+      return listOf(ast);
+    case "Objects":
+      return structOf(ast);
+    default:
+      return undefined;
+  }
+};
+
+/** How `Schema.is` asks: by the first misfit. */
+const plainly: SchemaAST.ParseOptions = {};
+
+const filtersOf = (checks: ReadonlyArray<SchemaAST.Check<never>>): ReadonlyArray<SchemaAST.Filter<never>> =>
+  checks.flatMap((check) => (check._tag === "Filter" ? [check] : filtersOf(check.checks)));
+
+const listOf = ({ elements, rest }: SchemaAST.Arrays): Question | undefined => {
+  const [item, ...tail] = rest;
+  if (item === undefined || elements.length > 0 || tail.length > 0) return undefined;
+  const fits = questionOf(item);
+  return (value) => {
+    if (!Array.isArray(value)) return false;
+    // By their numbers: a hole in a list is a missing value, which `every` would pass over.
+    for (let n = 0; n < value.length; n += 1) if (!fits(value[n])) return false;
+    return true;
+  };
+};
+
+interface Field {
+  readonly name: string;
+  readonly isOptional: boolean;
+  readonly fits: Question;
+}
+
+const structOf = ({ indexSignatures, propertySignatures }: SchemaAST.Objects): Question | undefined => {
+  if (indexSignatures.length > 0 || propertySignatures.length === 0) return undefined;
+  const fields: Array<Field> = [];
+  for (const { name, type } of propertySignatures) {
+    if (typeof name !== "string" || name === "__proto__") return undefined;
+    fields.push({ name, isOptional: SchemaAST.isOptional(type), fits: questionOf(type) });
+  }
+  return (value) => {
+    if (!isObject(value)) return false;
+    for (const { fits, isOptional, name } of fields) {
+      const found = value[name];
+      if (found === undefined && !(name in value) ? !isOptional : !fits(found)) return false;
+    }
+    return true;
+  };
+};
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const oneOf = (types: ReadonlyArray<SchemaAST.AST>): Question => {
+  const plain = types.flatMap((it) => (it._tag === "Literal" && it.checks === undefined ? [it.literal] : []));
+  if (plain.length === types.length) {
+    const literals: ReadonlySet<unknown> = new Set(plain);
+    // A set takes NaN for itself, and a literal is compared; no literal of a schema is NaN.
+    return (value) => literals.has(value);
+  }
+  const tagged = byTag(types);
+  if (tagged !== undefined) return tagged;
+  const questions = types.map(questionOf);
+  return (value) => questions.some((fits) => fits(value));
+};
+
+/** Members that each carry another literal in a field of the same name: the literal says which of them is asked. */
+const byTag = (types: ReadonlyArray<SchemaAST.AST>): Question | undefined => {
+  for (const name of ["_tag", "kind"]) {
+    const members = new Map<unknown, Question>();
+    for (const type of types) {
+      const tag = literalOf(type, name);
+      if (tag !== undefined) members.set(tag, questionOf(type));
+    }
+    if (members.size === types.length) {
+      return (value) => isObject(value) && members.get(value[name])?.(value) === true;
+    }
+  }
+  return undefined;
+};
+
+const literalOf = (type: SchemaAST.AST, field: string): SchemaAST.LiteralValue | undefined => {
+  if (type._tag !== "Objects") return undefined;
+  const found = type.propertySignatures.find(({ name }) => name === field)?.type;
+  return found?._tag === "Literal" && found.checks === undefined && !SchemaAST.isOptional(found)
+    ? found.literal
+    : undefined;
+};
