@@ -7,10 +7,27 @@ const lease = "test/recorder/sql/SqlLease.test.ts";
 const told = "test/recorder/sql/SqlLostLease.test.ts";
 const away = "test/runtime/run/StoreAway.test.ts";
 const shared = "test/recorder/sql/SqlShared.test.ts";
+const zombies = "test/recorder/sql/SqlZombies.test.ts";
 const check = "test/recorder/sql/entry/SqlEntryCheck.test.ts";
 
 /** The mutants of `src/recorder/sql`. */
 export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "a process writes under a lease that was fenced",
+    breaks: "one owner of a run",
+    within: "#hold",
+    find: "FROM {leases} WHERE id = ? AND fenced = 0`",
+    replace: "FROM {leases} WHERE id = ?`",
+    proofs: [{ test: zombies, named: "start against fence" }],
+  },
+  {
+    name: "a run is written whoever drives it",
+    breaks: "one owner of a run",
+    within: "open",
+    find: "if (isLost || (head.owner !== null && head.owner !== held)) {",
+    replace: "if (isLost) {",
+    proofs: [{ test: zombies, named: "claim against claim" }],
+  },
   {
     name: "a lease is over when the reader's wall clock says so",
     breaks: "one owner of a run (break 17)",

@@ -1,10 +1,34 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Effect } from "effect";
+import { Context, Effect, Layer } from "effect";
 import { memoryRunsMax, RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import * as E from "./Entries.ts";
+import * as Gates from "./suite/Gates.ts";
 import { suite } from "./suite/Suite.ts";
+import { zombies } from "./suite/Zombies.ts";
 
 suite("RunRecorder.layerMemory", RunRecorder.layerMemory());
+
+/** Memory has one process: two callers in it are held in front of an operation and behind it. */
+const two = Effect.gen(function* () {
+  const quick = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
+  const gates = Gates.make();
+  const gated = <A, E>(made: Effect.Effect<A, E>) =>
+    Effect.andThen(gates.at("before an operation"), Effect.tap(made, gates.at("behind an operation")));
+  const slow: typeof quick = {
+    ...quick,
+    write: (id, entries) => gated(quick.write(id, entries)),
+    claim: (id) => gated(quick.claim(id)),
+    release: (id) => gated(quick.release(id)),
+    answer: (given) => gated(quick.answer(given)),
+  };
+  return { slow, quick, hold: gates.hold };
+});
+
+zombies("Two callers over one memory", {
+  two,
+  points: { "before an operation": "before", "behind an operation": "after" },
+  oneProcess: true,
+});
 
 describe("RunRecorder.layerMemory keeps at most runsMax runs (L11)", () => {
   const ids = Effect.flatMap(RunRecorder, (recorder) =>

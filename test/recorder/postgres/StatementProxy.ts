@@ -34,8 +34,8 @@ export interface StatementProxy {
   broken: number;
   /** How many connections were refused. */
   refused: number;
-  /** Holds the next statement that a pattern fits, once. */
-  readonly hold: (pattern: RegExp) => Held;
+  /** Holds the next statement that a pattern fits, once: on its way to the server, or its reply on the way back. */
+  readonly hold: (pattern: RegExp, what?: "request" | "reply") => Held;
   /** Every statement that has passed, in order. */
   readonly statements: ReadonlyArray<string>;
 }
@@ -48,6 +48,7 @@ export const make = (address: string): Effect.Effect<StatementProxy, never, Scop
 
 interface Gate {
   readonly pattern: RegExp;
+  readonly what: "request" | "reply";
   readonly reached: Deferred.Deferred<void>;
   readonly open: Deferred.Deferred<void>;
 }
@@ -66,8 +67,8 @@ const listening = (address: string) =>
       broken: 0,
       refused: 0,
       statements,
-      hold: (pattern) => {
-        const gate = { pattern, reached: Deferred.makeUnsafe<void>(), open: Deferred.makeUnsafe<void>() };
+      hold: (pattern, what = "request") => {
+        const gate = { pattern, what, reached: Deferred.makeUnsafe<void>(), open: Deferred.makeUnsafe<void>() };
         gates.push(gate);
         return {
           reached: Deferred.await(gate.reached),
@@ -115,6 +116,8 @@ const pass = (
   let swallows = false;
   /** What goes behind a statement that is held: the rest of its bytes may come in a piece of its own. */
   let behind: Array<Buffer> | undefined;
+  /** What the server says while its reply is held. */
+  let replies: Array<Buffer> | undefined;
   client.on("data", (bytes) => {
     if (behind !== undefined) return void behind.push(bytes);
     const sql = statementOf(bytes.toString("latin1"), named);
@@ -131,6 +134,16 @@ const pass = (
     const index = gates.findIndex(({ pattern }) => sql !== undefined && pattern.test(sql));
     const [gate] = index === -1 ? [] : gates.splice(index, 1);
     if (gate === undefined) return void upstream.write(bytes);
+    if (gate.what === "reply") {
+      const said: Array<Buffer> = [];
+      replies = said;
+      upstream.once("data", () => Deferred.doneUnsafe(gate.reached, Exit.void)).write(bytes);
+      const told = () => {
+        replies = undefined;
+        client.write(Buffer.concat(said));
+      };
+      return void Effect.runFork(Effect.map(Deferred.await(gate.open), told));
+    }
     Deferred.doneUnsafe(gate.reached, Exit.void);
     const all = [bytes];
     behind = all;
@@ -140,7 +153,11 @@ const pass = (
     };
     Effect.runFork(Effect.map(Deferred.await(gate.open), release));
   });
-  upstream.on("data", (bytes) => (swallows ? end() : void client.write(bytes)));
+  upstream.on("data", (bytes) => {
+    if (swallows) return end();
+    if (replies !== undefined) return void replies.push(bytes);
+    client.write(bytes);
+  });
 };
 
 /** The statement of a message: its text is on the wire when it is prepared, and from then on it has a name. */

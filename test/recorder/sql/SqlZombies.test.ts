@@ -1,0 +1,43 @@
+/**
+ * Lets two processes meet over one SQLite file. It has one writer, whose transaction is one step: a process can be caught in front of
+ * it, where it knows what it read before, and behind it, where it does not know of it yet.
+ */
+import { Context, Effect, Layer } from "effect";
+import * as SqlClient from "effect/sql/SqlClient";
+import { make } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+import * as SqlNodeSqlite from "../../../src/recorder/sql/sqlite/SqlNodeSqlite.ts";
+import * as Gates from "../suite/Gates.ts";
+import { zombieRuns } from "../suite/ZombieRuns.ts";
+import { type Meeting, zombies } from "../suite/Zombies.ts";
+import * as Folder from "./SqlFolder.ts";
+
+/** A client whose transactions may be held up in front of their first statement and behind their commit. */
+const gated = (client: SqlClient.SqlClient, gates: Gates.Gates): SqlClient.SqlClient => {
+  const transact = SqlNodeSqlite.transactionOf(client);
+  const withTransaction: typeof transact = (body) =>
+    Effect.andThen(gates.at("before its transaction"), Effect.tap(transact(body), gates.at("behind its commit")));
+  return new Proxy(client, {
+    get: (target, name) => (name === "withTransaction" ? withTransaction : Reflect.get(target, name)),
+  });
+};
+
+const opened = (file: string, process: string, gates: Gates.Gates) =>
+  Effect.gen(function* () {
+    const client = yield* Layer.build(Layer.fresh(SqlNodeSqlite.layerOfStore({ file, synchronous: "normal" })));
+    const sql = gated(Context.get(client, SqlClient.SqlClient), gates);
+    const options = { place: file, process, retention: false } as const;
+    return yield* Effect.provideService(make(options, { client: false, tables: false }), SqlClient.SqlClient, sql);
+  });
+
+const meeting: Meeting<unknown> = {
+  two: Effect.gen(function* () {
+    const file = yield* Folder.emptyPath;
+    const gates = Gates.make();
+    const slow = yield* opened(file, "slow", gates);
+    return { slow, quick: yield* opened(file, "quick", Gates.make()), hold: gates.hold };
+  }),
+  points: { "before its transaction": "before", "behind its commit": "after" },
+};
+
+zombies("Two processes over one SQLite file", meeting);
+zombieRuns("A run over one SQLite file", meeting);
