@@ -4,6 +4,7 @@
 import { Command } from "effect/cli";
 import { answerCommand } from "./runs/answer.ts";
 import { exportCommand } from "./runs/export.ts";
+import { importCommand } from "./runs/import.ts";
 import { listCommand } from "./runs/list.ts";
 import { pruneCommand } from "./runs/prune.ts";
 import { showCommand } from "./runs/show.ts";
@@ -11,6 +12,14 @@ import { watchCommand } from "./runs/watch.ts";
 
 /** `runs`, with its subcommands. */
 export const runsCommand = Command.make("runs").pipe(
-  Command.withDescription("List, tell, follow, answer, export and forget the runs on record"),
-  Command.withSubcommands([listCommand, showCommand, watchCommand, answerCommand, exportCommand, pruneCommand]),
+  Command.withDescription("List, tell, follow, answer, export, import and forget the runs on record"),
+  Command.withSubcommands([
+    listCommand,
+    showCommand,
+    watchCommand,
+    answerCommand,
+    exportCommand,
+    importCommand,
+    pruneCommand,
+  ]),
 );

@@ -73,7 +73,14 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["openai-chat", "openai-responses", "anthropic", "gemini"],
     [""],
   ],
-  recorder: [[""], ["export", "sql/entry", "sql/sqlite", "sql/postgres"], ["sql"], ["postgres"], ["store"]],
+  recorder: [
+    [""],
+    ["transfer"],
+    ["export", "sql/entry", "sql/sqlite", "sql/postgres"],
+    ["sql"],
+    ["postgres"],
+    ["store"],
+  ],
   runtime: [
     ["contract"],
     ["tools", "questions", "pacing"],

@@ -39,11 +39,13 @@ export const jsonFlag = Flag.Boolean("json").pipe(
  * @param command the command's name, which begins its errors
  * @param db the file that was typed
  * @param body what to do; a `RecorderError` of it ends the command with exit code 3
+ * @param makes whether a file that is not there is made
  */
 export const withStore = <R>(
   command: string,
   db: Option.Option<string>,
   body: (screen: Screen.Screen) => Effect.Effect<void, CommandFailed | RecorderError, R>,
+  makes = false,
 ): Effect.Effect<void, CommandFailed, Exclude<R, RunRecorder>> =>
   Effect.gen(function* () {
     const fail = failing(command);
@@ -51,7 +53,7 @@ export const withStore = <R>(
     if (file === inMemory) return yield* fail("refused", "--db memory holds nothing here: name a file");
     const foreign = foreignStore(file);
     if (foreign !== undefined) return yield* fail("refused", foreign);
-    if (!RunStore.isServer(file) && !existsSync(file)) {
+    if (!makes && !RunStore.isServer(file) && !existsSync(file)) {
       return yield* fail("negative", `no run is on record: ${file} does not exist`);
     }
     const screen = yield* Screen.make(Option.getOrUndefined(db));

@@ -1,12 +1,13 @@
 /**
- * `stream-recovery runs export ID`: a run as JSON that can be shared.
+ * `stream-recovery runs export ID`: a run as JSON that can be shared. `runs export --all`: every run as it is, for another store.
  */
-import { Effect, type Option } from "effect";
-import { Command, Flag } from "effect/cli";
+import { Effect, Option } from "effect";
+import { Argument, Command, Flag } from "effect/cli";
 import { encode, exportRun } from "../../recorder/export/IncidentExport.ts";
-import { exitCodesHelp } from "../command/CommandFailed.ts";
+import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { printOrWrite } from "../command/Output.ts";
 import { dbFlag, withStore } from "../command/Store.ts";
+import { exportedAll } from "./AllRuns.ts";
 import { findRun } from "./RunLookup.ts";
 import { runArgument } from "./show.ts";
 
@@ -14,8 +15,16 @@ import { runArgument } from "./show.ts";
 export const exportCommand = Command.make(
   "export",
   {
-    id: runArgument,
+    id: Argument.optional(runArgument),
     db: dbFlag,
+    all: Flag.Boolean("all").pipe(
+      Flag.withDescription("Every run as it is, for `runs import` into another store; to be kept as the store is"),
+      Flag.withDefault(false),
+    ),
+    includeLive: Flag.Boolean("include-live").pipe(
+      Flag.withDescription("With --all: take runs along that a process drives, as if that process were gone"),
+      Flag.withDefault(false),
+    ),
     out: Flag.String("out").pipe(
       Flag.withDescription("Write to this file instead of stdout"),
       Flag.withMetavar("file"),
@@ -26,13 +35,41 @@ export const exportCommand = Command.make(
       Flag.atLeast(0),
     ),
   },
-  ({ db, id, name, out }) => withStore("runs export", db, () => exported(id, name, out)),
+  (options) => withStore("runs export", options.db, () => chosen(options)),
 ).pipe(
   Command.withDescription(
-    `Print a run as JSON without secrets, prompts, paths or ids, for a bug report (docs/incident-export.md).${exitCodesHelp}`,
+    `Print a run as JSON without secrets, prompts, paths or ids, for a bug report (docs/incident-export.md); or with --all every run as it is, a line each, for another store (docs/postgres-operation.md).${exitCodesHelp}`,
   ),
-  Command.withShortDescription("Print a run as JSON that can be shared"),
+  Command.withShortDescription("Print a run as JSON that can be shared, or all runs for another store"),
+  Command.withExamples([
+    { command: "stream-recovery runs export 4f1c", description: "One run, for a bug report" },
+    {
+      command: "stream-recovery runs export --all --db runs.db --out runs.jsonl",
+      description: "Everything, for `runs import --db postgres://… runs.jsonl`",
+    },
+  ]),
 );
+
+interface ExportOptions {
+  readonly id: Option.Option<string>;
+  readonly all: boolean;
+  readonly includeLive: boolean;
+  readonly name: ReadonlyArray<string>;
+  readonly out: Option.Option<string>;
+}
+
+const fail = failing("runs export");
+
+/** Whoever forgets the id must not get what cannot be shared: that has to be asked for. */
+const chosen = Effect.fnUntraced(function* ({ all, id, includeLive, name, out }: ExportOptions) {
+  if (Option.isSome(id)) {
+    if (all || includeLive) return yield* fail("refused", "name a run, or --all for every one, and not both");
+    return yield* exported(id.value, name, out);
+  }
+  if (!all) return yield* fail("refused", "name a run, or say --all to take every run to another store");
+  if (name.length > 0) return yield* fail("refused", "--name is for one run: --all changes no name");
+  return yield* exportedAll(includeLive, out);
+});
 
 /**
  * Exports a run.

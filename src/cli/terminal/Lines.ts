@@ -17,10 +17,16 @@ const newline = 10;
 
 /** Feed it bytes with `push`, and ask for the unterminated last line with `end`. */
 export class LineSplitter {
+  readonly #bytesMax: number;
   #number = 1;
   #held: Array<Uint8Array> = [];
   #heldBytes = 0;
   #tooLong = false;
+
+  /** @param bytesMax longest line that is read, in bytes */
+  constructor(bytesMax = lineBytesMax) {
+    this.#bytesMax = bytesMax;
+  }
 
   /** The lines that these bytes complete. */
   push(bytes: Uint8Array): ReadonlyArray<InputLine> {
@@ -41,7 +47,7 @@ export class LineSplitter {
   }
 
   #hold(bytes: Uint8Array): void {
-    if (this.#heldBytes + bytes.length > lineBytesMax) {
+    if (this.#heldBytes + bytes.length > this.#bytesMax) {
       this.#tooLong = true;
       this.#held = [];
       this.#heldBytes = 0;

@@ -15,6 +15,7 @@ import { refusal } from "../Question.ts";
 import { RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import { listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "../RunRecorder.ts";
+import { transferring } from "../transfer/RunTransfer.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
 import { lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlDialect from "./SqlDialect.ts";
@@ -23,6 +24,7 @@ import * as SqlOwnership from "./SqlOwnership.ts";
 import * as SqlRuns from "./SqlRuns.ts";
 import * as SqlStore from "./SqlStore.ts";
 import * as SqlTables from "./SqlTables.ts";
+import * as SqlTransfer from "./SqlTransfer.ts";
 import * as SqlWriter from "./SqlWriter.ts";
 import { defaultFile } from "./sqlite/SqlFile.ts";
 import * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
@@ -164,12 +166,13 @@ export const make = (
     const now = () => clock.currentTimeMillisUnsafe();
     if (options.retention !== false) yield* Effect.forkScoped(retain(database, options.retention ?? {}, now));
     const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
-    return {
+    const recorder = {
       ...serve({ database, lease, clock, waitMs: silentWaitMs }, write),
       // The lock's own wait comes to its end first, and says what it is.
       waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
       claimWaitMs: silentWaitMs + recorderWaitMs,
     };
+    return transferring(recorder, SqlTransfer.make(database));
   });
 
 /** Names are compared by their order in the store. */

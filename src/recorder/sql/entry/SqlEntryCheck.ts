@@ -6,16 +6,15 @@
  */
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
-import * as SchemaIssue from "effect/SchemaIssue";
 import { label } from "../../../domain/Limits.ts";
 import { invalid, type RecorderError } from "../../RecorderError.ts";
 import * as RunRecord from "../../RunRecord.ts";
+import { fieldMisfit } from "../../transfer/FieldMisfit.ts";
 import { shapeOf } from "./SqlEntryShape.ts";
 
 /** As a plain question: an entry of the right type may hold a value that its schema refuses. */
 const isEntry = shapeOf(RunRecord.Entry);
 const read = Schema.decodeUnknownResult(RunRecord.Entry);
-const format = SchemaIssue.makeFormatterStandardSchemaV1();
 
 /**
  * Gives entries as they will be read.
@@ -44,15 +43,9 @@ const nameOf = (entry: RunRecord.Entry | null | undefined): string => label(Stri
 const readBack = (entry: RunRecord.Entry): Result.Result<RunRecord.Entry, string> =>
   Result.flatMap(
     Result.try({ try: (): unknown => JSON.parse(JSON.stringify(entry)), catch: () => ": expected plain data" }),
-    (json) => Result.mapError(read(json), ({ issue }) => sentenceOf(issue)),
+    (json) =>
+      Result.mapError(read(json), ({ issue }) => {
+        const { expected, field } = fieldMisfit(issue);
+        return `${field}: ${expected}`;
+      }),
   );
-
-/** The path and what was expected there; never the value, which may be a user's text. */
-const sentenceOf = (issue: SchemaIssue.Issue): string => {
-  const first = format(issue).issues[0];
-  const path = (first?.path ?? []).map((step) => (typeof step === "object" ? step.key : step));
-  const field = path.map((step) => (typeof step === "number" ? `[${step}]` : `.${String(step)}`)).join("");
-  return `${field}: ${lowered((first?.message ?? "Expected an entry").replace(/, (?:got|actual)\b.*$/s, ""))}`;
-};
-
-const lowered = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);

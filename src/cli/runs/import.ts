@@ -1,0 +1,129 @@
+/**
+ * `stream-recovery runs import FILE`: takes the runs of another store, as `runs export --all` wrote them.
+ */
+import { Console, Effect, FileSystem, Option, Stdio, Stream } from "effect";
+import { Argument, Command, Flag } from "effect/cli";
+import { RecorderError } from "../../recorder/RecorderError.ts";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { fileLineBytesMax, RunFileError } from "../../recorder/transfer/RunFile.ts";
+import { type Read, type RefusedRun, type TextLine, take } from "../../recorder/transfer/RunFileReader.ts";
+import { transferOf } from "../../recorder/transfer/RunTransfer.ts";
+import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
+import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
+import { LineSplitter } from "../terminal/Lines.ts";
+import { counting } from "../terminal/Progress.ts";
+
+/** Most runs that are named one by one. */
+const namedMax = 20;
+
+const command = "runs import";
+const fail = failing(command);
+
+interface ImportOptions {
+  readonly file: Option.Option<string>;
+  readonly dryRun: boolean;
+  readonly json: boolean;
+}
+
+/** `runs import`. */
+export const importCommand = Command.make(
+  "import",
+  {
+    file: Argument.String("file").pipe(
+      Argument.withDescription("What `runs export --all` wrote; left out, it is read from stdin"),
+      Argument.optional,
+    ),
+    db: dbFlag,
+    dryRun: Flag.Boolean("dry-run").pipe(
+      Flag.withDescription("Check the file, count what would be added, and add nothing"),
+      Flag.withDefault(false),
+    ),
+    json: jsonFlag,
+  },
+  ({ db, ...options }) => withStore(command, db, () => imported(options), true),
+).pipe(
+  Command.withDescription(
+    `Take the runs of another store as they are, a hundred at a time and each hundred whole or not at all. A run that is there already stays as it is, so the same file may be read again. No process drives an open run afterwards: recover decides those that were not parked.${exitCodesHelp}`,
+  ),
+  Command.withShortDescription("Take the runs of another store"),
+  Command.withExamples([
+    {
+      command: "stream-recovery runs import --db postgres://recovery@db.internal/recovery runs.jsonl",
+      description: "Move a file of runs into PostgreSQL",
+    },
+  ]),
+);
+
+/** Takes the runs of a file. */
+export const imported = Effect.fn("cli.runs.import")(function* ({ dryRun, file, json }: ImportOptions) {
+  const transfer = transferOf(yield* RunRecorder);
+  if (transfer === undefined) return yield* fail("refused", "this store does not take whole runs");
+  const counter = counting(process.stderr, (count) => `${count} runs`);
+  const named: Array<RefusedRun> = [];
+  let reached: Read = { added: 0, same: 0, refused: 0, leftOut: 0 };
+  const told = (read: Read, refused: ReadonlyArray<RefusedRun>) => {
+    reached = read;
+    named.push(...refused.slice(0, namedMax - named.length));
+    counter.reached(read.added + read.same + read.refused);
+  };
+  const read = yield* take(transfer, yield* linesOf(file), { dryRun, told }).pipe(
+    Effect.ensuring(Effect.sync(counter.done)),
+    Effect.tapError(() => Effect.andThen(refusedRuns(named, reached.refused), brought(reached, dryRun))),
+    Effect.catchIf(
+      (error) => !(error instanceof RecorderError),
+      (error) => {
+        const what = error instanceof RunFileError ? error.message : `it cannot be read: ${error.message}`;
+        return fail("refused", `${Option.getOrElse(file, () => "stdin")}: ${what}`);
+      },
+    ),
+  );
+  yield* refusedRuns(named, read.refused);
+  const { added, leftOut, refused, same } = read;
+  if (json) yield* Console.log(JSON.stringify({ dry_run: dryRun, added, same, refused, left_out: leftOut }));
+  else yield* Console.log(countsText(read, dryRun));
+  if (refused > 0) return yield* fail("negative", `${runsText(refused)} not taken`);
+});
+
+/** What a file that cannot be taken to its end has brought: more of it may be there than is wanted. */
+const brought = ({ added, same }: Read, dryRun: boolean) =>
+  Console.error(
+    `${command}: ${dryRun ? "nothing was added" : `${runsText(added)} added, ${same} there already`}; the rest of the file was not taken`,
+  );
+
+const countsText = ({ added, leftOut, same }: Read, dryRun: boolean): string =>
+  [
+    `${runsText(added)} ${dryRun ? "would be added" : "added"}`,
+    ...(same === 0 ? [] : [`${same} there already`]),
+    ...(leftOut === 0 ? [] : [`${leftOut} not in the file, as a process drove them`]),
+  ].join(", ");
+
+const runsText = (count: number): string => (count === 1 ? "one run" : `${count} runs`);
+
+const reasons: Readonly<Record<RefusedRun["reason"], string>> = {
+  differs: "another record of this id is there, and stays",
+  foreign_key:
+    "it has not ended, and its transcript could not be compared under the key of this store: import into an empty one",
+  unkept: "PostgreSQL keeps no id with NUL or with half of a pair",
+};
+
+const refusedRuns = (named: ReadonlyArray<RefusedRun>, count: number): Effect.Effect<void> => {
+  const lines = named.map(({ reason, run_id }) => `${command}: ${run_id}: ${reasons[reason]}`);
+  if (count > named.length) lines.push(`${command}: and ${count - named.length} more`);
+  return lines.length === 0 ? Effect.void : Console.error(lines.join("\n"));
+};
+
+/** The lines of the file, or of stdin. */
+const linesOf = Effect.fnUntraced(function* (file: Option.Option<string>) {
+  const stdio = yield* Stdio.Stdio;
+  const fileSystem = yield* FileSystem.FileSystem;
+  if (Option.isNone(file) && (yield* stdio.stdinIsTerminal)) {
+    return yield* fail("refused", "name the file that `runs export --all` wrote, or pipe it in");
+  }
+  const splitter = new LineSplitter(fileLineBytesMax);
+  const bytes = Option.isNone(file) ? stdio.stdin : fileSystem.stream(file.value);
+  const whole = Stream.flatMap(bytes, (some): Stream.Stream<TextLine> => Stream.fromIterable(splitter.push(some)));
+  return Stream.concat(
+    whole,
+    Stream.suspend(() => Stream.fromIterable(splitter.end())),
+  );
+});

@@ -1,0 +1,18 @@
+/**
+ * Says in a few words which field of a value misfits its schema.
+ */
+import * as SchemaIssue from "effect/SchemaIssue";
+
+const format = SchemaIssue.makeFormatterStandardSchemaV1();
+
+/** The path and what was expected there; never the value, which may be a user's text. */
+export const fieldMisfit = (issue: SchemaIssue.Issue): { readonly field: string; readonly expected: string } => {
+  const first = format(issue).issues[0];
+  const path = (first?.path ?? []).map((step) => (typeof step === "object" ? step.key : step));
+  return {
+    field: path.map((step) => (typeof step === "number" ? `[${step}]` : `.${String(step)}`)).join(""),
+    expected: lowered((first?.message ?? "Expected an entry").replace(/, (?:got|actual)\b.*$/s, "")),
+  };
+};
+
+const lowered = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);

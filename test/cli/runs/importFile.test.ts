@@ -1,0 +1,128 @@
+/**
+ * Moves a file of runs with the command line: each call is a process of its own, as a person types it.
+ */
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+import * as CommandLine from "../CommandLine.ts";
+import * as S from "../Stored.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "moves-"));
+const at = (name: string) => join(folder, name);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const run = (args: ReadonlyArray<string>, input?: string) =>
+  CommandLine.run(
+    ["runs", ...args],
+    { env: { ...process.env, NO_COLOR: "1", STREAM_RECOVERY_DB: at("none.db") } },
+    input,
+  );
+
+/** Puts runs on record, and does something while their process lives. */
+const whileDriven = <A>(file: string, body: () => Promise<A>): Promise<A> =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      yield* recorder.write("over", S.stopped("over"));
+      yield* recorder.write("asks", S.asking("asks"));
+      yield* recorder.write("halfway", S.halfway("halfway"));
+      return yield* Effect.promise(body);
+    }).pipe(Effect.provide(SqlRunRecorder.layerFile({ file, retention: false }))),
+  );
+
+describe("runs export --all and runs import", () => {
+  it("move everything but what a process drives, and that too once it has ended; a question is answered there", async () => {
+    const [old, next, file] = [at("old.db"), at("next.db"), at("runs.jsonl")];
+    const early = await whileDriven(old, () => run(["export", "--all", "--db", old, "--out", file]));
+    assert.deepStrictEqual(
+      [early.code, early.stdout, early.stderr],
+      [
+        1,
+        "",
+        "runs export: 2 runs\nruns export: 1 left out, as a process drives them: end it and export again, or take them with --include-live\n",
+      ],
+    );
+    assert.strictEqual((statSync(file).mode & 0o777).toString(8), "600");
+    const first = await run(["import", "--db", next, file]);
+    assert.deepStrictEqual(
+      [first.code, first.stdout],
+      [0, "2 runs added, 1 not in the file, as a process drove them\n"],
+    );
+    const whole = await run(["export", "--all", "--db", old]);
+    assert.deepStrictEqual([whole.code, whole.stderr], [0, "runs export: 3 runs\n"]);
+    const second = await run(["import", "--db", next, "--json"], whole.stdout);
+    assert.deepStrictEqual(
+      [second.code, JSON.parse(second.stdout)],
+      [0, { dry_run: false, added: 1, same: 2, refused: 0, left_out: 0 }],
+    );
+    const back = await run(["export", "--all", "--db", next]);
+    assert.deepStrictEqual(back.stdout.split("\n").slice(1).toSorted(), whole.stdout.split("\n").slice(1).toSorted());
+    assert.match((await run(["list", "--db", next])).stdout, /halfway +.*! orphan/);
+    assert.strictEqual((await run(["answer", "asks", "stop", "--db", next])).code, 0);
+    const third = await run(["import", "--db", next], whole.stdout);
+    assert.strictEqual(third.code, 1);
+    assert.strictEqual(third.stdout, "0 runs added, 2 there already\n");
+    assert.strictEqual(
+      third.stderr,
+      "runs import: asks: another record of this id is there, and stays\nruns import: one run not taken\n",
+    );
+  }, 60_000);
+
+  it("take a run along that a process drives where that is asked for", async () => {
+    const db = at("live.db");
+    const live = await whileDriven(db, () => run(["export", "--all", "--include-live", "--db", db]));
+    assert.deepStrictEqual([live.code, live.stderr], [0, "runs export: 3 runs\n"]);
+    const dry = await run(["import", "--dry-run", "--db", at("dry.db")], live.stdout);
+    assert.deepStrictEqual([dry.code, dry.stdout], [0, "3 runs would be added\n"]);
+  });
+
+  it("say in one line what is wrong, by the exit codes of --help", async () => {
+    const [db, file] = [at("wrong.db"), at("wrong.jsonl")];
+    const { stdout: whole } = await whileDriven(db, () => run(["export", "--all", "--include-live", "--db", db]));
+    const lines = whole.trimEnd().split("\n");
+    writeFileSync(file, `${lines.slice(0, -1).join("\n")}\n`);
+    const to = ["--db", at("to.db")];
+    const cases: ReadonlyArray<readonly [number, RegExp, ReadonlyArray<string>, string?]> = [
+      [2, /^runs export: name a run, or say --all [^\n]+\n$/, ["export", "--db", db]],
+      [2, /^runs export: name a run, or --all [^\n]+\n$/, ["export", "asks", "--all", "--db", db]],
+      [2, /^runs export: --name is for one run[^\n]+\n$/, ["export", "--all", "--name", "bash", "--db", db]],
+      [1, /^runs export: no run is on record: \S+none\.db does not exist\n$/, ["export", "--all"]],
+      [
+        2,
+        /^runs export: \S+\/no\/x cannot be written: [^\n]+\n$/,
+        ["export", "--all", "--db", db, "--out", at("no/x"), "--include-live"],
+      ],
+      [
+        2,
+        /rest of the file was not taken\nruns import: \S+none\.jsonl: it cannot be read: [^\n]+\n$/,
+        ["import", ...to, at("none.jsonl")],
+      ],
+      [
+        2,
+        /^runs import: 0 runs added, 0 there already; [^\n]+\nruns import: \S+wrong\.jsonl: line 4: the file was cut off/,
+        ["import", ...to, file],
+      ],
+      [2, /\nruns import: stdin: line 1: this is no file of /, ["import", ...to], "SQLite format 3"],
+      [
+        2,
+        /\nruns import: stdin: line 2: run\.state: expected [^\n]+\n$/,
+        ["import", ...to],
+        whole.replace(/"state":"\w+"/, '"state":7'),
+      ],
+      [3, /^runs import: \S+moves-\w+ [^\n]+\n$/, ["import", "--db", folder], whole],
+    ];
+    for (const [code, line, args, input] of cases) {
+      const ended = await run(args, input);
+      assert.match(ended.stderr, line, args.join(" "));
+      assert.strictEqual(ended.code, code, `${args.join(" ")}: ${ended.stderr}`);
+      assert.strictEqual(ended.stdout, "", args.join(" "));
+    }
+    assert.strictEqual(readFileSync(file, "utf8"), `${lines.slice(0, -1).join("\n")}\n`);
+    assert.strictEqual((await run(["list", ...to])).code, 1, "nothing of a small file that was cut is on record");
+  }, 60_000);
+});
