@@ -81,6 +81,7 @@ const make = (recorder: Service): BoundedRecorder => {
     digest: (content) => digest.call("", () => recorder.digest(content), Predicate.isString),
     prune: (query) => recorder.prune(query),
     ...(recorder.probe === undefined ? {} : { probe: recorder.probe }),
+    ...(recorder.shared === undefined ? {} : { shared: recorder.shared }),
     ...(recorder.onLost === undefined ? {} : { onLost: (listener) => recorder.onLost?.(listener) ?? nothing }),
   };
 };

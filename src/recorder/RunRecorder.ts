@@ -14,6 +14,7 @@ import { type Answer, AnswerRefused, refusal } from "./Question.ts";
 import { RecorderError, refused } from "./RecorderError.ts";
 import { isListed, type RunQuery } from "./RunFilter.ts";
 import * as RunRecord from "./RunRecord.ts";
+import type { SharedFacts } from "./shared/SharedFacts.ts";
 
 export { RecorderError } from "./RecorderError.ts";
 export type { RunQuery } from "./RunFilter.ts";
@@ -127,6 +128,8 @@ export class RunRecorder extends Context.Service<
      * @param process the name that its recorder was given. It must have ended: one that lives loses its runs
      */
     processEnded?(process: string): Effect.Effect<void, RecorderError>;
+    /** What the processes of the store know together beside its runs. Left out where each knows its own. */
+    readonly shared?: SharedFacts;
   }
 >()("effect-stream-recovery/RunRecorder") {
   /**

@@ -219,6 +219,20 @@ export const calls: Readonly<
       },
     ],
   },
+  shared: {
+    holds:
+      "What processes of other machines have to know: what a failed request has spent and its client was told, by a digest; a wait that a provider announced; what a group has spent; a run that somebody cancels.",
+    occasions: [
+      { when: "A gateway's run fails.", before: "Its client is told, at most half a second.", away: "fails" },
+      { when: "A provider announces a wait.", before: "Nothing waits for it.", away: "fails" },
+      {
+        when: "A run of a group breaks whose budget is limited.",
+        before: "It is decided, at most half a second.",
+        away: "fails",
+      },
+      { when: "A run that another process drives is cancelled.", before: "It is confirmed.", away: "fails" },
+    ],
+  },
   answer: {
     holds: "`QuestionAnswered`, compared and set in one transaction.",
     occasions: [{ when: "An answer comes, from whichever process.", before: "It is confirmed.", away: "fails" }],

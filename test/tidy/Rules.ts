@@ -74,6 +74,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     [""],
   ],
   recorder: [
+    ["shared"],
     [""],
     ["transfer"],
     ["export", "sql/entry", "sql/sqlite", "sql/postgres"],

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import type { ConnectionOptions } from "node:tls";
-import { PgClient } from "@effect/sql-pg";
+import { PgClient, PgConnection } from "@effect/sql-pg";
 import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
 import * as Redacted from "effect/Redacted";
@@ -57,37 +57,51 @@ export const make = ({
 }: PostgresClientOptions): Effect.Effect<PgClient.PgClient, RecorderError, Scope.Scope> =>
   Effect.gen(function* () {
     const ssl = yield* tlsOf(address);
-    const { database, host, port, role, schema } = address;
-    const made = PgClient.make({
-      host,
-      port,
-      ssl,
-      stream: () => {
-        const socket = host.startsWith("/")
-          ? connect({ path: `${host}/.s.PGSQL.${port}` })
-          : connect({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: quietMs / 2 });
-        socket.setTimeout(quietMs, () => socket.destroy(new Error("nothing came from the server for too long")));
-        return socket;
-      },
-      maxConnections: connections,
-      applicationName: name,
-      ...(database === undefined ? {} : { database }),
-      ...(role === undefined ? {} : { username: role }),
-      ...(password === undefined ? {} : { password }),
-      startupParameters: {
-        lock_timeout: String(Math.max(1, Math.round(lockMs))),
-        statement_timeout: String(statementMs),
-        idle_in_transaction_session_timeout: String(idleTransactionMs),
-        // Every statement of the store finds its rows by an index. A whole table that is read is a conflict with whoever writes.
-        enable_seqscan: "off",
-        jit: "off",
-        ...(schema === undefined ? {} : { search_path: schema }),
-      },
-    });
+    const made = PgClient.make({ ...configOf({ address, lockMs, name, password }, ssl), maxConnections: connections });
     // Sockets and servers take real time, also where a test moves the clock of this process.
     const real = Effect.provideService(Effect.provide(made, Reactivity.layer), Clock.Clock, realClock);
     return yield* Effect.mapError(inScopeOfItsOwn(real), unusable);
   });
+
+/** Opens one connection, which ends with the scope. It is lost for good where it breaks. */
+export const connection = (
+  options: Omit<PostgresClientOptions, "connections">,
+): Effect.Effect<PgConnection.PgConnection, RecorderError | SqlError, Scope.Scope> =>
+  Effect.flatMap(tlsOf(options.address), (ssl) =>
+    Effect.provideService(PgConnection.make(configOf(options, ssl)), Clock.Clock, realClock),
+  );
+
+const configOf = (
+  { address, lockMs, name, password }: Omit<PostgresClientOptions, "connections">,
+  ssl: ConnectionOptions | false,
+): PgClient.PgClientConfig => {
+  const { database, host, port, role, schema } = address;
+  return {
+    host,
+    port,
+    ssl,
+    stream: () => {
+      const socket = host.startsWith("/")
+        ? connect({ path: `${host}/.s.PGSQL.${port}` })
+        : connect({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: quietMs / 2 });
+      socket.setTimeout(quietMs, () => socket.destroy(new Error("nothing came from the server for too long")));
+      return socket;
+    },
+    applicationName: name,
+    ...(database === undefined ? {} : { database }),
+    ...(role === undefined ? {} : { username: role }),
+    ...(password === undefined ? {} : { password }),
+    startupParameters: {
+      lock_timeout: String(Math.max(1, Math.round(lockMs))),
+      statement_timeout: String(statementMs),
+      idle_in_transaction_session_timeout: String(idleTransactionMs),
+      // Every statement of the store finds its rows by an index. A whole table that is read is a conflict with whoever writes.
+      enable_seqscan: "off",
+      jit: "off",
+      ...(schema === undefined ? {} : { search_path: schema }),
+    },
+  };
+};
 
 /**
  * A pool opens its connections in fibers of its scope, and a scope that has begun to close starts none: a finalizer whose

@@ -11,6 +11,7 @@ import { lockWaitMsDefault } from "../sql/SqlDatabase.ts";
 import { make, type SqlRunRecorderOptions } from "../sql/SqlRunRecorder.ts";
 import * as PostgresAddress from "./PostgresAddress.ts";
 import * as PostgresClient from "./PostgresClient.ts";
+import * as PostgresWords from "./PostgresWords.ts";
 
 /** Which database, and how it is used. */
 export interface PostgresOptions extends SqlRunRecorderOptions {
@@ -69,7 +70,7 @@ const opened = Effect.fnUntraced(function* (options: PostgresOptions) {
     { ...options, place, ...(prefix === undefined ? {} : { prefix }) },
     // The connections are the recorder's own, and a server's database is shared with other tables.
     { client: false, tables: true },
-    beats,
+    { beats, listen: PostgresWords.listen({ address, lockMs, password }) },
   );
   return yield* Effect.provideService(made, SqlClient.SqlClient, sql);
 });

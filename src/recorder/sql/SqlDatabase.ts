@@ -92,6 +92,14 @@ export class SqlDatabase {
     return this.#explained(this.#apart(this.#withTables(snapshot), false));
   }
 
+  /** Runs a statement as a transaction by itself, of the database's own isolation: for rows that no run's record rests on. */
+  once<A, E>(statement: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
+    const { unwritable } = this.#newer;
+    return unwritable === undefined
+      ? this.#explained(this.#apart(this.#withTables(statement), true))
+      : Effect.fail(unwritable);
+  }
+
   /**
    * Fails where a write would have to wait for a transaction of its own caller. SQLite has one connection for writing: the
    * caller waits for the record, and the record would wait for the caller.

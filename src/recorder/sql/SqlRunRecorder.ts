@@ -25,6 +25,7 @@ import * as SqlRuns from "./SqlRuns.ts";
 import * as SqlStore from "./SqlStore.ts";
 import * as SqlTables from "./SqlTables.ts";
 import * as SqlTransfer from "./SqlTransfer.ts";
+import * as SqlWords from "./SqlWords.ts";
 import * as SqlWriter from "./SqlWriter.ts";
 import { defaultFile } from "./sqlite/SqlFile.ts";
 import * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
@@ -119,16 +120,23 @@ interface Shared {
   readonly tables: boolean;
 }
 
+/** Connections that serve one purpose only. */
+export interface OwnConnections {
+  /** For heartbeats, so that nothing else that this process does holds them up; left out, they share the one of everything else. */
+  readonly beats?: SqlClient.SqlClient;
+  /** Hears what other processes say; left out, it is looked for. */
+  readonly listen?: SqlWords.Listen;
+}
+
 /**
  * Makes a recorder over the client of the services. The layers of this package are made of it.
  *
- * @param beats a client for heartbeats only, so that nothing else that this process does holds them up; left out, they share
- *   the one of everything else
+ * @param own connections besides that of the client
  */
 export const make = (
   options: SqlRunRecorderOptions,
   shared: Shared,
-  beats?: SqlClient.SqlClient,
+  { beats, listen }: OwnConnections = {},
 ): Effect.Effect<RunRecorder["Service"], RecorderError, SqlClient.SqlClient | Scope.Scope> =>
   Effect.gen(function* () {
     const [client, clock] = yield* Effect.all([SqlClient.SqlClient, Clock.Clock]);
@@ -149,25 +157,27 @@ export const make = (
     const use = { place, shared, newer, ...(lockWaitMs === undefined ? {} : { lockWaitMs }) };
     const database = new SqlDatabase(SqlTables.make(client, prefix), use);
     const beating = beats === undefined ? database : new SqlDatabase(SqlTables.make(beats, prefix), use);
+    const now = () => clock.currentTimeMillisUnsafe();
     const lease = new SqlLease(database.tables, {
       leaseMs,
       ...(options.process === undefined ? {} : { process: options.process }),
       label: `${process.pid}@${hostname()}`,
-      now: () => clock.currentTimeMillisUnsafe(),
+      now,
       elapsed: () => monotonicMs(clock),
     });
     yield* database.ready;
+    const words = yield* SqlWords.make(database, lease, now, listen && { listen, beating });
     // A recorder that has written nothing holds no lease, and has nothing to give up.
     yield* Effect.addFinalizer(() =>
       lease.id === undefined ? Effect.void : reported(database.write(lease.end), "the lease was not given up"),
     );
     const write = yield* SqlWriter.make(database, lease);
     yield* Effect.forkScoped(heartbeat(database, beating, lease));
-    const now = () => clock.currentTimeMillisUnsafe();
     if (options.retention !== false) yield* Effect.forkScoped(retain(database, options.retention ?? {}, now));
     const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
     const recorder = {
-      ...serve({ database, lease, clock, waitMs: silentWaitMs }, write),
+      ...serve({ database, lease, clock, waitMs: silentWaitMs }, write, words?.answered),
+      ...(words === undefined ? {} : { shared: words.facts }),
       // The lock's own wait comes to its end first, and says what it is.
       waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
       claimWaitMs: silentWaitMs + recorderWaitMs,
@@ -244,7 +254,11 @@ const leasesWaited = 4;
 /** How often a beat that failed is tried before the next one would be due. */
 const triesInBeat = 4;
 
-const serve = (given: SqlOwnership.Ownership, write: SqlWriter.Write): RunRecorder["Service"] => {
+const serve = (
+  given: SqlOwnership.Ownership,
+  write: SqlWriter.Write,
+  answered: SqlWords.Answered = () => Effect.void,
+): RunRecorder["Service"] => {
   const { clock, database, lease } = given;
   const { tables } = database;
   const run = (runId: string) => Effect.map(database.read(SqlStore.load(tables, runId)), (stored) => stored?.record);
@@ -257,7 +271,14 @@ const serve = (given: SqlOwnership.Ownership, write: SqlWriter.Write): RunRecord
     claim: (runId) => SqlOwnership.claim(given, runId),
     release: (runId) => SqlOwnership.release(given, runId),
     orphans: (limit = listLimitDefault, options) => SqlOwnership.orphans(given, limit, options?.waits ?? true),
-    answer: (it) => database.write(answer(database, it, () => clock.currentTimeMillisUnsafe())),
+    // Said in the transaction of the answer: whoever hears it finds the answer.
+    answer: (it) =>
+      database.write(
+        Effect.tap(
+          answer(database, it, () => clock.currentTimeMillisUnsafe()),
+          answered(it.run_id),
+        ),
+      ),
     digest: (content) => database.digest(content),
     // The page is written although its value stays: a full disk and a lock are met as by any other write.
     probe: Effect.asVoid(

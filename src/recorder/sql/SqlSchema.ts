@@ -14,7 +14,7 @@ import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
  * Version of the tables: the number of migrations. A store of a newer one is used where it says that programs of this version
  * still read and write it rightly (`min_reader`, `min_writer`), and is refused where it does not.
  */
-export const schemaVersion = 2;
+export const schemaVersion = 3;
 
 /** What a store is to this program. */
 export interface Ready {
@@ -102,7 +102,7 @@ interface Named {
 }
 
 /** The columns that tell the first version's tables, which had no prefix, from those of a program with such names. */
-const unprefixedColumns: Readonly<Record<(typeof SqlTables.tableNames)[number], ReadonlyArray<string>>> = {
+const unprefixedColumns: Readonly<Record<(typeof SqlTables.firstTableNames)[number], ReadonlyArray<string>>> = {
   meta: ["name", "value"],
   leases: ["id", "label", "started_at", "expires_at", "fenced"],
   runs: ["seq", "run_id", "version", "owner", "state", "parked", "broken", "record"],
@@ -112,7 +112,7 @@ const unprefixedColumns: Readonly<Record<(typeof SqlTables.tableNames)[number], 
 
 /** Whether these are the tables of the first version. A program's own table that is only named like one is not touched. */
 const isUnprefixed = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, names: ReadonlyArray<string>) {
-  for (const table of SqlTables.tableNames) {
+  for (const table of SqlTables.firstTableNames) {
     if (!names.includes(table)) return false;
     const columns = (yield* sql<Named>`SELECT name FROM pragma_table_info(${table})`).map(({ name }) => name);
     if (!unprefixedColumns[table].every((column) => columns.includes(column))) return false;
@@ -125,7 +125,7 @@ const isUnprefixed = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, name
 /** Gives the tables of the first version the prefix, with everything that is in them. */
 const rename = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
   const { prefix, sql } = tables;
-  for (const name of SqlTables.tableNames) {
+  for (const name of SqlTables.firstTableNames) {
     yield* sql`ALTER TABLE ${sql.literal(name)} RENAME TO ${sql.literal(prefix + name)}`;
   }
   // The names of indexes are those of the whole database, and they are not renamed with their table.
@@ -203,6 +203,20 @@ const second = Effect.fnUntraced(function* ({ leases, prefix, runs, sql }: SqlTa
     WHERE owner IS NULL AND ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;
 });
 
+/** What processes know together, each row of it for a while; and the secret under which they make the keys of those rows. */
+const third = Effect.fnUntraced(function* ({ dialect, facts, groups, meta, prefix, sql }: SqlTables.SqlTables) {
+  const { word } = dialect;
+  const secret = Buffer.from(newKey()).toString("hex");
+  yield* sql`CREATE TABLE ${facts} (
+    kind ${word} NOT NULL, key ${word} NOT NULL, value TEXT NOT NULL, node TEXT NOT NULL, stamp TEXT NOT NULL,
+    put_at DOUBLE PRECISION NOT NULL, until DOUBLE PRECISION NOT NULL, PRIMARY KEY (kind, key))`;
+  yield* sql`CREATE INDEX ${sql.literal(`${prefix}facts_over`)} ON ${facts} (until)`;
+  yield* sql`CREATE TABLE ${groups} (
+    id ${word} PRIMARY KEY, retries INTEGER NOT NULL, tokens DOUBLE PRECISION NOT NULL, until DOUBLE PRECISION NOT NULL)`;
+  yield* sql`CREATE INDEX ${sql.literal(`${prefix}groups_over`)} ON ${groups} (until)`;
+  yield* sql`INSERT INTO ${meta} (name, value) VALUES ('shared_key', ${secret})`;
+});
+
 /** The oldest version whose programs still read rightly what is written now. */
 const oldestReader = 2;
 
@@ -210,4 +224,8 @@ const oldestReader = 2;
 const oldestWriter = 2;
 
 /** One a version, in order; a published one never changes what it makes. */
-const migrations: ReadonlyArray<(tables: SqlTables.SqlTables) => Effect.Effect<void, SqlError>> = [first, second];
+const migrations: ReadonlyArray<(tables: SqlTables.SqlTables) => Effect.Effect<void, SqlError>> = [
+  first,
+  second,
+  third,
+];

@@ -25,6 +25,8 @@ export interface SqlTables {
   readonly runs: Fragment;
   readonly incidents: Fragment;
   readonly questions: Fragment;
+  readonly facts: Fragment;
+  readonly groups: Fragment;
   /**
    * Runs a statement of a fixed text inside of a transaction: for what every write does. Its text is made once, and the
    * statement goes straight to the transaction's connection.
@@ -38,8 +40,11 @@ export interface SqlTables {
   ) => Effect.Effect<ReadonlyArray<Row>, SqlError>;
 }
 
-/** The tables, by what comes behind the prefix; before there was one it was the whole name. */
-export const tableNames = ["meta", "leases", "runs", "incidents", "questions"] as const;
+/** The tables of the first version, by what comes behind the prefix; before there was one it was the whole name. */
+export const firstTableNames = ["meta", "leases", "runs", "incidents", "questions"] as const;
+
+/** All tables, by what comes behind the prefix. */
+export const tableNames = [...firstTableNames, "facts", "groups"] as const;
 
 /**
  * Names the tables for a client.
@@ -59,6 +64,8 @@ export const make = (client: SqlClient, prefix: string): SqlTables => {
     runs: named("runs"),
     incidents: named("incidents"),
     questions: named("questions"),
+    facts: named("facts"),
+    groups: named("groups"),
     ask: asking(sql, prefix),
   };
 };

@@ -5,11 +5,13 @@ import * as Clock from "effect/Clock";
 import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
+import type * as Scope from "effect/Scope";
 import type { Choice } from "../../domain/Decision.ts";
 import { bounded } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { expiryChoice, expiryOf, type QuestionTerms } from "../../recorder/Question.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { lookMs } from "../../recorder/shared/SharedFacts.ts";
 import { suspendLateMs } from "../contract/Clocks.ts";
 
 /** How long a stream stays open over a question by default, in milliseconds; the question itself stays open. */
@@ -37,12 +39,16 @@ interface OpenQuestion {
 
 /** The answers of `UserDecisions.layerDurable`, and their terms. */
 export const make = (options: DurableOptions = {}) =>
-  Effect.map(Effect.all([RunRecorder, Clock.Clock]), ([service, clock]) => {
-    const recorder = bounded(service);
+  Effect.gen(function* () {
+    const recorder = bounded(yield* RunRecorder);
+    const clock = yield* Clock.Clock;
+    yield* hearing(recorder);
     const { defaults } = options;
     const expiryMs = expiryOf(options.expiryMs);
     const parkAfterMs = waitOf(options.parkAfterMs, parkAfterMsDefault);
-    const pollMs = waitOf(options.pollMs, pollMsDefault);
+    const askMs = waitOf(options.pollMs, pollMsDefault);
+    // Where every answer is told of, the record is read for those that were missed.
+    const pollMs = () => (recorder.shared?.hears() === true ? Math.max(askMs, lookMs) : askMs);
     const now = () => clock.currentTimeMillisUnsafe();
     const monotonic = () => monotonicMs(clock);
     return {
@@ -64,10 +70,26 @@ const waitOf = (given: number | undefined, byDefault: number): number =>
  * @param recorder the store that holds the answer
  */
 export const answeredHere = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
-  Effect.sync(() => {
-    const bells = waiting.get(bounded(recorder))?.get(runId);
-    for (const bell of bells ?? []) Deferred.doneUnsafe(bell, Effect.void);
-  });
+  Effect.sync(() => ring(waiting.get(bounded(recorder))?.get(runId)));
+
+const ring = (bells: ReadonlySet<Bell> = new Set()): void => {
+  for (const bell of bells) Deferred.doneUnsafe(bell, Effect.void);
+};
+
+/** Wakes the streams of this process for the answers of others, while the scope lives; and all of them where one may have been missed. */
+const hearing = (recorder: RunRecorder["Service"]): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(
+    Effect.acquireRelease(
+      Effect.sync(() =>
+        recorder.shared?.on((word) => {
+          const runs = waiting.get(recorder);
+          if (word._tag === "Answered") ring(runs?.get(word.run_id));
+          else if (word._tag === "Look") for (const bells of runs?.values() ?? []) ring(bells);
+        }),
+      ),
+      (ends) => Effect.sync(() => ends?.()),
+    ),
+  );
 
 type Bell = Deferred.Deferred<void>;
 
@@ -79,7 +101,7 @@ interface Wait {
   readonly now: () => number;
   /** Milliseconds that no setting of the wall clock changes. */
   readonly monotonic: () => number;
-  readonly pollMs: number;
+  readonly pollMs: () => number;
   readonly parkAfterMs: number;
 }
 
@@ -99,7 +121,8 @@ const waited = (
         if (found !== undefined) return found;
         if (left <= 0) return "parked" as const;
         const toExpiry = (question.expires_at ?? Number.POSITIVE_INFINITY) - now();
-        const ms = Math.max(1, Math.min(pollMs, left, toExpiry > 0 ? toExpiry : pollMs));
+        const toPoll = pollMs();
+        const ms = Math.max(1, Math.min(toPoll, left, toExpiry > 0 ? toExpiry : toPoll));
         yield* Effect.raceFirst(Effect.sleep(Duration.millis(ms)), Deferred.await(bell));
         // A wait that took much longer than it should lies over a suspension: no person had that time.
         const took = monotonic() - from;

@@ -1,0 +1,140 @@
+/**
+ * Keeps what equal processes know together in two tables beside the runs.
+ *
+ * Each operation is one statement, a transaction by itself: a row that two processes change at the same time is changed by one
+ * after the other, and nothing is undone for that. They are no part of the transactions that write runs.
+ */
+import * as Effect from "effect/Effect";
+import type * as Redacted from "effect/Redacted";
+import type { Fragment } from "effect/sql/Statement";
+import type { RecorderError } from "../RecorderError.ts";
+import type { Listeners } from "../shared/Listeners.ts";
+import { type Fact, type FactKind, factsMax, type SharedFacts, toldKinds } from "../shared/SharedFacts.ts";
+import type { SqlDatabase } from "./SqlDatabase.ts";
+import type { SqlLease } from "./SqlLease.ts";
+
+/** What the facts need of the store. */
+export interface FactsOptions {
+  readonly database: SqlDatabase;
+  readonly lease: Pick<SqlLease, "id">;
+  readonly node: string;
+  readonly secret: Redacted.Redacted<string>;
+  /** Wall clock, milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly listeners: Listeners;
+  /** Whether words come as they are said. */
+  readonly hears: () => boolean;
+  /** Says a word to every process once the statement `told` has changed something; undefined where there is no way to. */
+  readonly says: ((told: Fragment, word: string) => Fragment) | undefined;
+}
+
+interface FactRow {
+  readonly key: string;
+  readonly value: string;
+  readonly node: string;
+  readonly stamp: string;
+  readonly age_ms: number;
+  readonly left_ms: number;
+}
+
+const factOf = ({ age_ms, key, left_ms, node, stamp, value }: FactRow): Fact => ({
+  ...{ key, value, node, stamp },
+  ageMs: Math.max(0, Number(age_ms)),
+  leftMs: Number(left_ms),
+});
+
+const isTold = (kind: FactKind): boolean => toldKinds.some((it) => it === kind);
+
+/** The facts of a store. */
+export const make = (options: FactsOptions): SharedFacts => {
+  const { database, hears, listeners, node, now } = options;
+  const { dialect, facts, leases, sql } = database.tables;
+  const time = () => dialect.time(now());
+  const found = () => sql`key, value, node, stamp, ${time()} - put_at AS age_ms, until - ${time()} AS left_ms`;
+  return {
+    node,
+    secret: options.secret,
+    put: (kind, key, value, keepMs) =>
+      database.once(
+        Effect.suspend(() => {
+          const put = sql`INSERT INTO ${facts} (kind, key, value, node, stamp, put_at, until)
+            VALUES (${kind}, ${key}, ${value}, ${node}, ${globalThis.crypto.randomUUID()}, ${time()}, ${time()} + ${keepMs})
+            ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, node = excluded.node, stamp = excluded.stamp,
+              put_at = excluded.put_at, until = excluded.until RETURNING 1 AS changed`;
+          const { says } = options;
+          return Effect.asVoid(isTold(kind) && says !== undefined ? sql`${says(put, kind)}` : put);
+        }),
+      ),
+    find: (kind, key) =>
+      database.once(
+        Effect.map(
+          sql<FactRow>`SELECT ${found()} FROM ${facts} WHERE kind = ${kind} AND key = ${key} AND until > ${time()}`,
+          ([row]) => (row === undefined ? undefined : factOf(row)),
+        ),
+      ),
+    take: (kind, key) =>
+      database.once(
+        Effect.map(
+          sql<FactRow>`DELETE FROM ${facts} WHERE kind = ${kind} AND key = ${key} RETURNING ${found()}`,
+          ([row]) => (row === undefined || Number(row.left_ms) <= 0 ? undefined : factOf(row)),
+        ),
+      ),
+    all: (kind) =>
+      database.once(
+        Effect.map(
+          sql<FactRow>`SELECT ${found()} FROM ${facts} WHERE kind = ${kind} AND until > ${time()}
+            ORDER BY put_at DESC LIMIT ${factsMax}`,
+          (rows) => rows.map(factOf),
+        ),
+      ),
+    spend: (group, spent, keepMs) => database.once(spending(options, group, spent, keepMs)),
+    living: database.once(
+      Effect.map(
+        sql<{ readonly n: number }>`SELECT count(*) AS n FROM ${leases}
+          WHERE fenced = 0 AND expires_at > ${time()} AND id <> ${options.lease.id ?? ""}`,
+        ([row]) => 1 + Number(row?.n ?? 0),
+      ),
+    ),
+    hears,
+    on: listeners.on,
+  };
+};
+
+/** Numbers of the database may come as text. A group that was idle for its time begins anew. */
+const spending = (
+  { database, now }: FactsOptions,
+  group: string,
+  { retries, tokens }: { readonly retries: number; readonly tokens: number },
+  keepMs: number,
+) => {
+  const { dialect, groups, sql } = database.tables;
+  return Effect.suspend(() => {
+    const [time, name] = [dialect.time(now()), groups];
+    const grown = (column: "retries" | "tokens") => {
+      const its = sql.literal(column);
+      return sql`CASE WHEN ${name}.until > ${time} THEN ${name}.${its} ELSE 0 END + excluded.${its}`;
+    };
+    return Effect.map(
+      sql<{ readonly retries: number; readonly tokens: number }>`INSERT INTO ${groups} (id, retries, tokens, until)
+        VALUES (${group}, ${retries}, ${tokens}, ${time} + ${keepMs})
+        ON CONFLICT (id) DO UPDATE SET retries = ${grown("retries")}, tokens = ${grown("tokens")}, until = excluded.until
+        RETURNING retries, tokens`,
+      ([row]) => ({ retries: Number(row?.retries ?? 0), tokens: Number(row?.tokens ?? 0) }),
+    );
+  });
+};
+
+/** Forgets what is over. */
+export const forget = ({
+  database,
+  now,
+}: Pick<FactsOptions, "database" | "now">): Effect.Effect<void, RecorderError> => {
+  const { dialect, facts, groups, sql } = database.tables;
+  return Effect.suspend(() => {
+    const time = dialect.time(now());
+    return Effect.andThen(
+      database.once(sql`DELETE FROM ${facts} WHERE until <= ${time}`),
+      Effect.asVoid(database.once(sql`DELETE FROM ${groups} WHERE until <= ${time}`)),
+    );
+  });
+};

@@ -1,0 +1,184 @@
+import { createHash } from "node:crypto";
+import { assert, describe, it } from "@effect/vitest";
+import { Deferred, Effect, Exit, Redacted, type Scope } from "effect";
+import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import type { SharedFacts, Word } from "../../../src/recorder/shared/SharedFacts.ts";
+import * as E from "../Entries.ts";
+import * as Databases from "./Databases.ts";
+import * as StatementProxy from "./StatementProxy.ts";
+
+const factsOf = (address: string): Effect.Effect<SharedFacts, RecorderError, Scope.Scope> =>
+  Effect.map(Databases.open({ address }), ({ shared }) => {
+    assert.isDefined(shared);
+    return shared;
+  });
+
+/** Waits for a word. Everything that comes before it is passed over. */
+const hears = (facts: SharedFacts, wanted: (word: Word) => boolean): Effect.Effect<Effect.Effect<void>> =>
+  Effect.sync(() => {
+    const heard = Deferred.makeUnsafe<void>();
+    const ends = facts.on((word) => {
+      if (wanted(word)) Deferred.doneUnsafe(heard, Exit.void);
+    });
+    return Effect.ensuring(Deferred.await(heard), Effect.sync(ends));
+  });
+
+/** Waits until words come as they are said. */
+const listening = (facts: SharedFacts): Effect.Effect<void> =>
+  Effect.flatMap(
+    hears(facts, () => facts.hears()),
+    (heard) => (facts.hears() ? Effect.void : heard),
+  );
+
+const isCooldown = (word: Word) => word._tag === "Put" && word.kind === "cooldown";
+
+describe("what processes know together in PostgreSQL", () => {
+  it.live("is found by every process until it is over, and a newer word of the same stands for the older one", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const [a, b] = [yield* factsOf(address), yield* factsOf(address)];
+      assert.strictEqual(Redacted.value(a.secret), Redacted.value(b.secret));
+      assert.notStrictEqual(a.node, b.node);
+      yield* a.put("failed", "key", "one", 60_000);
+      yield* b.put("failed", "key", "two", 60_000);
+      const found = yield* a.find("failed", "key");
+      assert.strictEqual(found?.value, "two");
+      assert.strictEqual(found?.node, b.node);
+      assert.isAbove(found?.leftMs ?? 0, 50_000);
+      assert.isUndefined(yield* b.find("told", "key"));
+      yield* a.put("failed", "over", "one", 0);
+      assert.isUndefined(yield* b.find("failed", "over"));
+      assert.isUndefined(yield* b.take("failed", "over"));
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("is taken once, however many processes take it at the same moment", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const all = yield* Effect.forEach([1, 2, 3], () => factsOf(address));
+      yield* all[0]?.put("failed", "key", "1", 60_000) ?? Effect.void;
+      const takes = all.flatMap((it) => [it.take("failed", "key"), it.take("failed", "key")]);
+      const taken = yield* Effect.all(takes, { concurrency: "unbounded" });
+      assert.lengthOf(
+        taken.filter((it) => it !== undefined),
+        1,
+      );
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("counts what a group has spent in one step: every process learns another number", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const all = yield* Effect.forEach([1, 2, 3], () => factsOf(address));
+      const spends = Array.from({ length: 30 }, (_, n) => all[n % 3]?.spend("g", { retries: 1, tokens: 10 }, 60_000));
+      const told = yield* Effect.all(
+        spends.flatMap((it) => (it === undefined ? [] : [it])),
+        { concurrency: "unbounded" },
+      );
+      const numbers = told.map(({ retries }) => retries).toSorted((x, y) => x - y);
+      assert.deepStrictEqual(
+        numbers,
+        Array.from({ length: 30 }, (_, n) => n + 1),
+      );
+      assert.deepStrictEqual(yield* all[0]?.spend("g", { retries: -1, tokens: 0 }, 0) ?? Effect.void, {
+        retries: 29,
+        tokens: 300,
+      });
+      // Its time is over: it begins anew.
+      assert.deepStrictEqual(yield* all[1]?.spend("g", { retries: 1, tokens: 1 }, 60_000) ?? Effect.void, {
+        retries: 1,
+        tokens: 1,
+      });
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("is told of to the others as it is put, and an answer as it is given", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const driver = yield* Databases.open({ address });
+      const b = yield* Databases.open({ address });
+      const [here, there] = [driver.shared, b.shared];
+      if (here === undefined || there === undefined) return assert.fail("a server is shared");
+      yield* listening(here);
+      const cooled = yield* hears(here, isCooldown);
+      yield* there.put("cooldown", "scope", "{}", 60_000);
+      yield* cooled;
+      assert.deepStrictEqual(
+        (yield* here.all("cooldown")).map(({ key }) => key),
+        ["scope"],
+      );
+      const answered = yield* hears(here, (word) => word._tag === "Answered" && word.run_id === "r");
+      yield* driver.write("r", [E.begun("r"), E.attempt(1), E.opened("r", 1), E.asked("r", 1)]);
+      yield* b.answer({ run_id: "r", revision: 1, choice: "stop", by: "person" });
+      yield* answered;
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("says nothing of what is there for each run", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const [a, b] = [yield* factsOf(address), yield* factsOf(address)];
+      yield* listening(a);
+      const words: Array<Word> = [];
+      a.on((word) => void words.push(word));
+      yield* b.put("failed", "key", "1", 60_000);
+      yield* b.put("told", "key", "1", 60_000);
+      const cooled = yield* hears(a, isCooldown);
+      yield* b.put("cooldown", "scope", "{}", 60_000);
+      yield* cooled;
+      assert.deepStrictEqual(words, [{ _tag: "Put", kind: "cooldown" }]);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("is looked at once when the connection that listens was lost and is back", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const a = yield* factsOf(address);
+      yield* listening(a);
+      const admin = yield* Databases.client(address, "operator");
+      const looked = yield* hears(a, (word) => word._tag === "Look");
+      const store = createHash("sha256")
+        .update(`${Redacted.value(a.secret)} channel`)
+        .digest("hex")
+        .slice(0, 12);
+      const ended = yield* admin`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE query = ${`LISTEN "stream_recovery_words_${store}"`}`;
+      assert.lengthOf(ended, 1);
+      yield* looked;
+      yield* listening(a);
+      const cooled = yield* hears(a, isCooldown);
+      yield* (yield* factsOf(address)).put("cooldown", "scope", "{}", 60_000);
+      yield* cooled;
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("is not told of to a store of another schema", () =>
+    Effect.gen(function* () {
+      const [one, other] = [yield* Databases.empty, yield* Databases.empty];
+      const [a, b] = [yield* factsOf(one), yield* factsOf(other)];
+      assert.notStrictEqual(Redacted.value(a.secret), Redacted.value(b.secret));
+      yield* listening(a);
+      const words: Array<Word> = [];
+      a.on((word) => void words.push(word));
+      yield* b.put("cooldown", "elsewhere", "{}", 60_000);
+      const cooled = yield* hears(a, isCooldown);
+      yield* a.put("cooldown", "scope", "{}", 60_000);
+      yield* cooled;
+      assert.lengthOf(words, 1);
+      assert.lengthOf(yield* a.all("cooldown"), 1);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("does not hear a word where the connection that listens cannot be had, and says so", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const proxy = yield* StatementProxy.make(address);
+      const gate = proxy.hold(/^LISTEN/);
+      const a = yield* factsOf(proxy.address);
+      yield* gate.reached;
+      assert.isFalse(a.hears());
+      yield* gate.release;
+      yield* listening(a);
+    }).pipe(Effect.scoped),
+  );
+});
