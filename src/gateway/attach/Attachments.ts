@@ -17,7 +17,14 @@ import { type AttachEntry, type AttachLimits, AttachRegistry } from "./AttachReg
 import type { AttachWish } from "./AttachWish.ts";
 import type { StreamWish } from "./HopMessage.ts";
 import type { HopResult } from "./HopRequest.ts";
-import { LingeringRun, type LingeringServing, type Refusal, repeatHeaders, type StopReason, streamHeaders } from "./LingeringRun.ts";
+import {
+  LingeringRun,
+  type LingeringServing,
+  type Refusal,
+  repeatHeaders,
+  type StopReason,
+  streamHeaders,
+} from "./LingeringRun.ts";
 import type { Siblings } from "./Siblings.ts";
 
 /** Who is told of runs that linger. */
