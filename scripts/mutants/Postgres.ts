@@ -8,6 +8,7 @@ const zombies = "test/recorder/postgres/PostgresZombies.test.ts";
 const schema = "test/recorder/postgres/PostgresSchema.test.ts";
 const failures = "test/recorder/postgres/PostgresFailures.test.ts";
 const shared = "test/recorder/postgres/PostgresShared.test.ts";
+const pooler = "test/recorder/postgres/PostgresPooler.test.ts";
 const sweep = "test/recorder/postgres/PostgresSweep.test.ts";
 const store = "test/recorder/store/RunStore.test.ts";
 
@@ -207,5 +208,21 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "return Math.min(own, Number(row?.now ?? own));",
     replace: "return Math.max(own, Number(row?.now ?? own));",
     proofs: [{ test: sweep, named: "clock is ahead" }],
+  },
+  {
+    name: "a pooler that refuses a connection is taken for a server that is away",
+    breaks: "a failure is told in words that help",
+    within: "failureOf",
+    find: 'if (state === poolerCode && isOfPooler(error)) return "pooled";',
+    replace: "void isOfPooler;",
+    proofs: [{ test: pooler, named: "that takes no startup parameters" }],
+  },
+  {
+    name: "statements are prepared by name, whatever the address says",
+    breaks: "an option does what it says",
+    within: "configOf",
+    find: "prepare: prepares,",
+    replace: "prepare: prepares || !prepares,",
+    proofs: [{ test: pooler, named: "that pools by transaction" }],
   },
 ];

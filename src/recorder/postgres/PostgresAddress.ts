@@ -26,6 +26,8 @@ export interface PostgresAddress {
   readonly prefix: string | undefined;
   /** The schema in which the tables stand; left out, the role's own search path says so. */
   readonly schema: string | undefined;
+  /** Whether statements are prepared by name: a pooler that gives each transaction another connection may not keep them. */
+  readonly prepares: boolean;
 }
 
 /** Where PostgreSQL listens unless it is told otherwise. */
@@ -39,7 +41,18 @@ const tlsModes: ReadonlyArray<string> = [
 ] satisfies ReadonlyArray<TlsMode>;
 
 /** What may stand behind the question mark. Anything else is refused: a misspelt `sslmode` would leave a connection open. */
-const parameters = ["host", "port", "prefix", "schema", "sslcert", "sslkey", "sslmode", "sslrootcert", "user"] as const;
+const parameters = [
+  "host",
+  "port",
+  "prefix",
+  "prepare",
+  "schema",
+  "sslcert",
+  "sslkey",
+  "sslmode",
+  "sslrootcert",
+  "user",
+] as const;
 
 /** Whether a name of a store is meant to be an address of PostgreSQL. */
 export const isAddress = (name: string): boolean => /^postgres(?:ql)?:/i.test(name);
@@ -76,6 +89,8 @@ export const parse = (address: string): PostgresAddress | RecorderError => {
   if (schema !== undefined && !/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     return refused("schema: expected a name of a-z, 0-9 and _");
   }
+  const prepare = said("prepare") ?? "true";
+  if (prepare !== "true" && prepare !== "false") return refused("prepare: expected true or false");
   const tls = said("sslmode") ?? (isOwnMachine(host) ? "disable" : "verify-full");
   if (!isTlsMode(tls)) {
     return refused(`sslmode: expected ${tlsModes.join(", ")}. A mode that falls back to plain text protects nothing`);
@@ -91,6 +106,7 @@ export const parse = (address: string): PostgresAddress | RecorderError => {
     key: said("sslkey"),
     prefix: said("prefix"),
     schema,
+    prepares: prepare === "true",
   };
 };
 

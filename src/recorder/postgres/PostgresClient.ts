@@ -75,7 +75,7 @@ const configOf = (
   { address, lockMs, name, password }: Omit<PostgresClientOptions, "connections">,
   ssl: ConnectionOptions | false,
 ): PgClient.PgClientConfig => {
-  const { database, host, port, role, schema } = address;
+  const { database, host, port, prepares, role, schema } = address;
   return {
     host,
     port,
@@ -88,6 +88,7 @@ const configOf = (
       return socket;
     },
     applicationName: name,
+    prepare: prepares,
     ...(database === undefined ? {} : { database }),
     ...(role === undefined ? {} : { username: role }),
     ...(password === undefined ? {} : { password }),

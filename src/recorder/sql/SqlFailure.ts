@@ -81,6 +81,14 @@ const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["
     "unavailable",
     "took longer than its server permits, or an operator cancelled it; nothing was written. Look at statement_timeout",
   ],
+  pooled: [
+    "bad_option",
+    "is behind a pooler that refuses the parameters of a connection of this program: let its ignore_startup_parameters name them. docs/postgres-operation.md has its settings",
+  ],
+  unprepared: [
+    "bad_option",
+    "is behind a pooler that gives each transaction another connection and keeps no prepared statements; nothing was written. Put prepare=false into the address",
+  ],
   away: [
     "unavailable",
     "cannot be reached, or its server is shutting down or starting; nothing was written. The next write tries again",
@@ -122,8 +130,10 @@ const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([
   "forbidden",
   "no_database",
   "outcome_unknown",
+  "pooled",
   "slow",
   "unauthenticated",
+  "unprepared",
   "untrusted",
 ]);
 

@@ -34,6 +34,9 @@ describe("an address of PostgreSQL", () => {
     assert.deepInclude(parsed("postgresql://[2001:db8::1]/runs"), { host: "2001:db8::1", port: 5432, role: undefined });
     const socket = parsed("postgres:///runs?host=/var/run/postgresql&user=me");
     assert.deepInclude(socket, { host: "/var/run/postgresql", role: "me", database: "runs" });
+    assert.isTrue(parsed(full).prepares);
+    assert.isFalse(parsed(`${full}&prepare=false`).prepares);
+    assert.match(why(`${full}&prepare=no`), /prepare: expected true or false/);
     assert.strictEqual(PostgresAddress.placeOf(parsed(full)), "postgres://db.internal:6432/runs");
     assert.strictEqual(PostgresAddress.placeOf(parsed("postgres://me@[::1]")), "postgres://[::1]:5432/me");
     assert.strictEqual(PostgresAddress.placeOf(socket), "postgres://%2Fvar%2Frun%2Fpostgresql:5432/runs");

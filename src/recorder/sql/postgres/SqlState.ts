@@ -16,6 +16,8 @@ export type ServerFailure =
   | "no_database"
   | "server_corrupt"
   | "slow"
+  | "pooled"
+  | "unprepared"
   | "away"
   | "outcome_unknown";
 
@@ -37,6 +39,8 @@ const byCode: ReadonlyMap<string, ServerFailure> = new Map([
   ["XX001", "server_corrupt"],
   ["XX002", "server_corrupt"],
   ["57014", "slow"],
+  ["26000", "unprepared"],
+  ["42P05", "unprepared"],
   // The server closes the connection of a transaction that its client has left open.
   ["25P03", "away"],
   ["25P04", "away"],
@@ -70,11 +74,20 @@ const isOfStandby = (error: unknown): boolean => {
   return cause instanceof Error && "routine" in cause && cause.routine === standbyRoutine;
 };
 
+/** PgBouncer says much by this code, also that its server has crashed. This is a refusal that no later try gets around. */
+const poolerCode = "08P01";
+
+const isOfPooler = (error: unknown): boolean => {
+  const cause = isSqlError(error) ? error.reason.cause : error;
+  return cause instanceof Error && /unsupported startup parameter/.test(cause.message);
+};
+
 /** What an error of PostgreSQL is; undefined for errors that say nothing of the store as a whole, and for other databases. */
 export const failureOf = (error: unknown): ServerFailure | undefined => {
   if (error instanceof OutcomeUnknown) return "outcome_unknown";
   const state = sqlStateOf(error);
   if (state === "0A000" && isOfStandby(error)) return "standby";
+  if (state === poolerCode && isOfPooler(error)) return "pooled";
   if (state !== undefined) return byCode.get(state) ?? byClass.get(state.slice(0, 2));
   if (!isSqlError(error)) return undefined;
   if (error.reason._tag === "AuthenticationError") return "unauthenticated";

@@ -1,0 +1,109 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { inject } from "vitest";
+import * as E from "../Entries.ts";
+import { record } from "../suite/Bench.ts";
+import * as Databases from "./Databases.ts";
+import * as Pooler from "./Pooler.ts";
+
+const ignored = `ignore_startup_parameters = ${Pooler.startupParameters}`;
+
+let made = 0;
+
+/** A database of its own behind a pooler, and the role's own settings in it: a pooler drops those that a connection begins with. */
+const pooled = Effect.fnUntraced(function* (mode: Pooler.PoolerOptions["mode"], more: ReadonlyArray<string>) {
+  const pool = yield* Pooler.start({ mode, server: inject("postgresSocket"), more });
+  const admin = yield* Databases.client(Databases.addressOf("postgres"), "operator");
+  made += 1;
+  const database = `pool${process.pid}_${made}`;
+  yield* Effect.orDie(admin.unsafe(`CREATE DATABASE ${database}`));
+  yield* Effect.addFinalizer(() => Effect.ignore(admin.unsafe(`DROP DATABASE ${database} WITH (FORCE)`)));
+  const settings = {
+    lock_timeout: "5s",
+    statement_timeout: "15s",
+    idle_in_transaction_session_timeout: "10s",
+    jit: "off",
+  };
+  for (const [name, value] of Object.entries(settings)) {
+    yield* Effect.orDie(admin.unsafe(`ALTER ROLE postgres IN DATABASE ${database} SET ${name} = '${value}'`));
+  }
+  return `postgres:///${database}?user=postgres&${pool}`;
+});
+
+describe("PostgreSQL behind PgBouncer", () => {
+  for (const [mode, more] of [
+    ["session", ""],
+    ["transaction", "&prepare=false"],
+  ] as const) {
+    it.live(`that pools by ${mode} takes what three processes write at once, and gives it back`, () =>
+      Effect.gen(function* () {
+        const address = `${yield* pooled(mode, [ignored])}${more}`;
+        // By session a connection of the pool is one of the server's, and there are twenty.
+        const open = Databases.open({ address, leaseMs: 1_500, connections: 3 });
+        const all = yield* Effect.forEach([0, 1, 2], () => open, { concurrency: 3 });
+        const ids = Array.from({ length: 45 }, (_, n) => `r${n}`);
+        yield* Effect.forEach(
+          ids,
+          (id, n) => Effect.forEach(E.life(id), (entry) => all[n % 3]?.write(id, [entry]) ?? Effect.void),
+          { concurrency: 15 },
+        );
+        const [first, second] = [all[0], all[1]];
+        if (first === undefined || second === undefined) return assert.fail("three were opened");
+        for (const id of ids) assert.deepStrictEqual(yield* record(first, id), E.folded(E.life(id)));
+        yield* first.write("asks", [E.begun("asks"), E.opened("asks", 1), E.asked("asks", 1), E.parked("question")]);
+        yield* second.answer({ run_id: "asks", revision: 1, choice: "retry", by: "person" });
+        yield* second.claim("asks");
+        assert.strictEqual((yield* Effect.flip(first.claim("asks"))).reason, "owned");
+        assert.strictEqual((yield* Effect.flip(first.write("asks", [E.attempt(1)]))).reason, "fenced");
+        const client = yield* Databases.client(address, "looking");
+        const rows = yield* client<{ readonly setting: string }>`SELECT setting FROM pg_settings
+          WHERE name IN ('lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'jit') ORDER BY name`;
+        assert.deepStrictEqual(
+          rows.map(({ setting }) => setting),
+          ["10000", "off", "5000", "15000"],
+        );
+      }).pipe(Effect.scoped),
+    );
+  }
+
+  /** What comes of two processes that write at once. */
+  const tried = (address: string) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const all = yield* Effect.forEach([0, 1], () => Databases.open({ address, lockWaitMs: 300 }), {
+          concurrency: 2,
+        });
+        yield* Effect.forEach(all, (it, n) => it.write(`r${n}`, E.life(`r${n}`)), { concurrency: 2 });
+      }),
+    ).pipe(Effect.flip);
+
+  it.live("that takes no startup parameters is told from a server that is away", () =>
+    Effect.gen(function* () {
+      const error = yield* tried(yield* pooled("session", []));
+      assert.strictEqual(error.reason, "bad_option", error.message);
+      assert.match(error.message, /behind a pooler that refuses the parameters.*ignore_startup_parameters/);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("that keeps no prepared statements over transactions says what to put into the address", () =>
+    Effect.gen(function* () {
+      const address = yield* pooled("transaction", [ignored]);
+      const recorder = yield* Databases.open({ address, connections: 1 });
+      yield* recorder.write("r", [E.begun("r")]);
+      // The pooler gives out the connection that was used last, and the recorder gets another one while that is held.
+      const other = yield* Databases.client(address, "other");
+      const error = yield* other.withTransaction(
+        Effect.andThen(other`SELECT 1`, Effect.flip(recorder.write("r", [E.attempt(1)]))),
+      );
+      assert.strictEqual(error.reason, "bad_option", error.message);
+      assert.match(error.message, /prepare=false into the address/);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("that pools by statement takes nothing", () =>
+    Effect.gen(function* () {
+      const error = yield* tried(yield* pooled("statement", [ignored]));
+      assert.strictEqual(error.reason, "unavailable", error.message);
+    }).pipe(Effect.scoped),
+  );
+});
