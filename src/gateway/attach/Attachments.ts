@@ -7,7 +7,6 @@
  */
 import { Clock, type Context, Effect, type Redacted, type Scope } from "effect";
 import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
-import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import type { AttachableRun } from "../api/Traffic.ts";
 import { countAttached, countEvicted } from "../log/RequestMeasures.ts";
@@ -18,7 +17,14 @@ import { type AttachEntry, type AttachLimits, AttachRegistry } from "./AttachReg
 import type { AttachWish } from "./AttachWish.ts";
 import type { StreamWish } from "./HopMessage.ts";
 import type { HopResult } from "./HopRequest.ts";
-import { LingeringRun, repeatHeaders, type StopReason, streamHeaders } from "./LingeringRun.ts";
+import {
+  LingeringRun,
+  type LingeringServing,
+  type Refusal,
+  repeatHeaders,
+  type StopReason,
+  streamHeaders,
+} from "./LingeringRun.ts";
 import type { Siblings } from "./Siblings.ts";
 
 /** Who is told of runs that linger. */
@@ -38,7 +44,7 @@ export interface Beginning {
   /** Its key, as `keyOf` gives it. */
   readonly key: string;
   readonly wish: AttachWish;
-  readonly refuse: (error: RelayInterrupted, client: ClientResponse) => Effect.Effect<void>;
+  readonly refuse: Refusal;
 }
 
 /** What is known of a run beside its entry. */
@@ -66,6 +72,7 @@ export class Attachments {
   readonly #clock: Clock.Clock;
   readonly #deadlines: Deadlines;
   readonly #context: Context.Context<never>;
+  readonly #serving: LingeringServing;
   #closing = false;
 
   private constructor(
@@ -79,6 +86,13 @@ export class Attachments {
     this.#clock = clock;
     this.#deadlines = Deadlines.of(clock);
     this.#context = context;
+    this.#serving = {
+      registry: this.#registry,
+      now: () => this.#now(),
+      changed: (of, what) => this.#changed(of, what),
+      looked: (of) => this.#look(of),
+      overflowed: (of) => this.#overflowed(of),
+    };
   }
 
   /** Makes it; what lingers still is forgotten with the scope. */
@@ -124,14 +138,7 @@ export class Attachments {
     const { idempotencyKey, lingerMs } = wish;
     const terms = { request: key, holder: this.#keys.holder(request), lingerMs, idempotencyKey };
     const { entry, evicted } = this.#registry.begin(terms);
-    const run = new LingeringRun(entry, {
-      registry: this.#registry,
-      now: () => this.#now(),
-      changed: (of, what) => this.#changed(of, what),
-      looked: (of) => this.#look(of),
-      overflowed: (of) => this.#overflowed(of),
-      refuse,
-    });
+    const run = new LingeringRun(entry, this.#serving, refuse);
     const due: Deadline = { act: () => this.#look(run), at: 0, place: -1 };
     const { tenant: token, upstream } = request;
     const known: Known = { run, due, upstream, token, begunAt: this.#now(), isTold: false };

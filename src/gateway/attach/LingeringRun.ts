@@ -33,8 +33,8 @@ export interface Reader {
   over: boolean;
 }
 
-/** What a client is told of a run that ended before its head. */
-type Refusal = (error: RelayInterrupted, client: ClientResponse) => Effect.Effect<void>;
+/** What a client is told of a run that ended before its head. It knows the whole request, with its body. */
+export type Refusal = (error: RelayInterrupted, client: ClientResponse) => Effect.Effect<void>;
 
 /** What a lingering run needs of its gateway. */
 export interface LingeringServing {
@@ -47,7 +47,6 @@ export interface LingeringServing {
   readonly looked: (run: LingeringRun) => void;
   /** What was held for a client that is away did not fit. */
   readonly overflowed: (run: LingeringRun) => void;
-  readonly refuse: Refusal;
 }
 
 /** Most bytes that are given to a socket in one step: a client that takes over at the end of a long response reads it in parts. */
@@ -67,12 +66,16 @@ export class LingeringRun {
   #failed: RelayInterrupted | undefined;
   #stop: StopReason | undefined;
   #onStop: ((why: StopReason) => void) | undefined;
+  /** Undefined once the response has a head: a run lingers behind its end, and must not keep its request with it (L11). */
+  #refuse: Refusal | undefined;
   readonly #serving: LingeringServing;
   /** Each looks again with every change. */
   readonly #watchers = new Set<() => void>();
 
-  constructor(entry: AttachEntry, serving: LingeringServing) {
+  /** @param serving that of all runs of a gateway */
+  constructor(entry: AttachEntry, serving: LingeringServing, refuse: Refusal) {
     this.entry = entry;
+    this.#refuse = refuse;
     this.presence = new Presence(() => entry.log.held);
     this.presence.whenEvicted(() => serving.overflowed(this));
     this.#serving = serving;
@@ -124,6 +127,7 @@ export class LingeringRun {
   /** The head that goes to clients. */
   headed(head: RelayHead, streaming: boolean): void {
     this.#head ??= { head, streaming };
+    this.#refuse = undefined;
     this.changed();
   }
 
@@ -172,6 +176,8 @@ export class LingeringRun {
   /** The run is over. */
   ended(how: EntryEnd): void {
     this.#serving.registry.ended(this.entry, how, this.#serving.now());
+    // Nothing is left to stop, and what stops a run knows all of it.
+    this.#onStop = undefined;
     this.bodyEnded("break");
   }
 
@@ -303,7 +309,8 @@ export class LingeringRun {
     if (this.#head !== undefined) {
       client.head(this.#headFor(this.#head.head, reader.at, reader.extra), this.#head.streaming);
       reader.isHeaded = true;
-    } else if (this.#failed !== undefined) this.#ends(reader, this.#serving.refuse(this.#failed, client));
+    } else if (this.#failed !== undefined && this.#refuse !== undefined)
+      this.#ends(reader, this.#refuse(this.#failed, client));
     else if (this.#bodyEnd !== undefined) this.#ends(reader, client.break);
     return reader.isHeaded;
   }

@@ -72,7 +72,9 @@ export class Presence {
 
   /** @internal The run has ended and hears of its reader no more: a presence outlives it, and must not keep it in memory (L11). */
   forgets(listener: PresenceListener): void {
-    if (this.#listener === listener) this.#listener = undefined;
+    if (this.#listener !== listener) return;
+    this.#listener = undefined;
+    this.#whenEvicted.length = 0;
   }
 
   /** @internal What is held does not fit. */

@@ -1,10 +1,12 @@
-/** How a run that lingers serves one client after the other, and how its time is kept. */
+/** How a run that lingers serves one client after the other, how its time is kept, and what it keeps behind its end. */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Deferred, Effect, Exit, Fiber, Scope } from "effect";
 import { TestClock } from "effect/testing";
 import { Deadlines } from "../../../src/adapters/relay/deadline/Deadlines.ts";
 import { Attachments } from "../../../src/gateway/attach/Attachments.ts";
-import { attachWishOf } from "../../../src/gateway/attach/AttachWish.ts";
+import { type AttachWish, attachWishOf } from "../../../src/gateway/attach/AttachWish.ts";
 import type { LingeringRun } from "../../../src/gateway/attach/LingeringRun.ts";
 import type { Siblings } from "../../../src/gateway/attach/Siblings.ts";
 import { Access } from "../../../src/gateway/log/AccessRecord.ts";
@@ -97,6 +99,21 @@ const siblingsThat = (asked: () => void) => {
   };
   // A lingering run asks its siblings for nothing else.
   return { told, siblings: siblings as Siblings };
+};
+
+setFlagsFromString("--expose-gc");
+const collect: unknown = runInNewContext("gc");
+
+/** A run whose response was whole; its requests are reachable through what would refuse it, and through what would stop it. */
+const wholeOf = (attachments: Attachments, wish: AttachWish, key: string) => {
+  const [refused, stopped] = [{ ...request }, { ...request }];
+  const refuse = () => Effect.sync(() => void refused.body);
+  const run = attachments.begin({ request, wish, key, refuse });
+  run.whenStopped(() => void stopped.body);
+  run.headed(head, true);
+  run.append([bytes("whole")]);
+  run.completed();
+  return [new WeakRef(refused), new WeakRef(stopped)];
 };
 
 /** Serves a client from a byte on. */
@@ -268,5 +285,20 @@ describe("A client of a run that lingers", () => {
       yield* Scope.close(gateway, Exit.void);
       assert.strictEqual(deadlines.size, 0);
     }),
+  );
+
+  it.live("has nothing of the request kept for it behind the end of its run (L11)", () =>
+    Effect.gen(function* () {
+      const { attachments, key, wish } = yield* begun;
+      // The newest may still be on this test's own stack.
+      const requests = Array.from({ length: 5 }, () => wholeOf(attachments, wish, key)).slice(0, 3);
+      const kept = () => requests.flat().filter((it) => it.deref() !== undefined).length;
+      for (let round = 0; round < 10 && kept() > 0; round += 1) {
+        yield* Effect.promise(() => new Promise((done) => setImmediate(done)));
+        if (typeof collect === "function") collect();
+      }
+      assert.strictEqual(kept(), 0);
+      assert.strictEqual(attachments.list().length, 1);
+    }).pipe(Effect.scoped),
   );
 });

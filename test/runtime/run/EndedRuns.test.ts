@@ -46,6 +46,7 @@ const tapped = Effect.gen(function* () {
   const request = { messages: ["what the user asked"] };
   const presence = new Presence();
   presences.push(presence);
+  presence.whenEvicted(() => request.messages.length);
   const taps = { presence, tee: () => request.messages.length === 0 };
   yield* Stream.runDrain((yield* StreamProcessor).run(S.options(S.scripted([S.text("a"), S.done]), { taps })));
   return new WeakRef(request);
