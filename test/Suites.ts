@@ -54,6 +54,7 @@ export const long: ReadonlyArray<string> = [
   "test/gateway/page/Browser.test.ts",
   "test/gateway/page/PathBoard.test.ts",
   "test/gateway/page/Tabs.test.ts",
+  "test/histories/Histories.test.ts",
   "test/kill/Kill.test.ts",
   "test/matrix/ContinuedText.test.ts",
   "test/matrix/Matrix.test.ts",

@@ -1,0 +1,68 @@
+/**
+ * `npm run histories -- --store sqlite --processes 4 --seed 7 --seconds 60`: several processes work on the same runs while they are
+ * stopped, killed and cut off, and write down every operation. Exit code 1 where what they were told and what the store holds differ.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { Effect } from "effect";
+import { type Place, play } from "./histories/Playing.ts";
+import * as Cluster from "./postgres/Cluster.ts";
+import * as SocketProxy from "./postgres/SocketProxy.ts";
+
+const { values } = parseArgs({
+  options: {
+    store: { type: "string", default: "sqlite" },
+    processes: { type: "string", default: "4" },
+    seed: { type: "string", default: String(1 + (process.pid % 1_000_000)) },
+    seconds: { type: "string", default: "30" },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+const [processes, seed, seconds] = [Number(values.processes), Number(values.seed), Number(values.seconds)];
+const isGood = processes > 0 && seconds > 0 && Number.isSafeInteger(seed) && /^(sqlite|postgres)$/.test(values.store);
+if (values.help || !isGood) {
+  console.log(
+    "npm run histories -- [--store sqlite|postgres] [--processes 4] [--seed N] [--seconds 30]   the seed is printed",
+  );
+  process.exit(values.help ? 0 : 2);
+}
+
+const inFile = Effect.map(
+  Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "histories-store-"))),
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true })),
+  ),
+  (folder): Place => ({ store: join(folder, "runs.db") }),
+);
+
+const inPostgres = Effect.gen(function* () {
+  const programs = Cluster.programs();
+  if (programs === undefined)
+    return yield* Effect.die(new Error("install PostgreSQL, or name its folder in $POSTGRES_BIN"));
+  const cluster = yield* Effect.acquireRelease(
+    Effect.sync(() => Cluster.make(programs)),
+    (it) => Effect.sync(() => it.remove()),
+  );
+  const proxy = yield* SocketProxy.make(cluster.socket);
+  const store = cluster
+    .address("postgres")
+    .replace(encodeURIComponent(cluster.socket), encodeURIComponent(proxy.socket));
+  return { store, proxy } satisfies Place;
+});
+
+const place: typeof inFile = values.store === "postgres" ? inPostgres : inFile;
+const played = await Effect.runPromise(
+  Effect.scoped(Effect.flatMap(place, (it) => play({ seed, processes, seconds }, it))),
+);
+const { kills, operations, problems, resets, stops } = played;
+for (const { rule, told } of problems) console.log(`${rule}: ${told}`);
+const taken = Object.entries(Object.groupBy(operations, ({ kind }) => kind)).map(
+  ([kind, all]) => `${all.filter((it) => it.outcome === "ok").length} ${kind}`,
+);
+const count = (outcome: string) => operations.filter((it) => it.outcome === outcome).length;
+console.log(
+  `seed ${seed}, ${values.store}: ${operations.length} operations (${count("ok")} taken: ${taken.join(", ")}; ${count("refused")} refused, ${count("unknown")} unknown), ${kills} kills, ${stops} stops, ${resets} resets; ${problems.length} problems`,
+);
+process.exit(problems.length === 0 ? 0 : 1);

@@ -1,0 +1,270 @@
+/**
+ * One life of a process of a history: does drawn operations on a few runs, and writes each down before and after. It may be
+ * killed or stopped at any moment.
+ *
+ * Started with one JSON argument; it ends well at SIGTERM.
+ */
+import { Clock, Context, Effect, Layer, Schema } from "effect";
+import type { Choice } from "../../src/domain/Decision.ts";
+import { PostgresRunRecorder } from "../../src/recorder/postgres/PostgresRunRecorder.ts";
+import type { RunRecord } from "../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
+import * as E from "../../test/recorder/Entries.ts";
+import { seeded } from "../../test/Seeded.ts";
+import { HistoryLog, type Kind, now } from "./History.ts";
+
+/** What the parent says. */
+export const Life = Schema.fromJsonString(
+  Schema.Struct({
+    actor: Schema.String,
+    seed: Schema.Natural,
+    /** Ids of this life begin behind it. */
+    ids: Schema.Natural,
+    log: Schema.String,
+    /** A file, or the address of a PostgreSQL. */
+    store: Schema.String,
+    leaseMs: Schema.Natural,
+    /** By so much its wall clock is ahead. */
+    aheadMs: Schema.Finite,
+    /** Earlier lives that have ended, as their parent knows. */
+    ended: Schema.Array(Schema.String),
+  }),
+);
+type Life = typeof Life.Type;
+
+/** Runs that live at the same time, and fibers that operate on them. */
+const slots = 5;
+const hands = 6;
+
+/** Notes of a run, below the most that a record keeps; and questions. */
+const notesMax = 40;
+const questionsMax = 10;
+
+/** What this life knows of a run that it believes to drive. */
+interface Driven {
+  notes: number;
+  revision: number;
+}
+
+const answersOf = ["retry", "accept", "stop"] as const satisfies ReadonlyArray<Choice>;
+
+class Actor {
+  readonly #life: Life;
+  readonly #recorder: RunRecorder["Service"];
+  readonly #log: HistoryLog;
+  readonly #random: () => number;
+  readonly #driven = new Map<string, Driven>();
+  readonly #generations = Array.from({ length: slots }, () => 0);
+  #n = 0;
+
+  constructor(life: Life, recorder: RunRecorder["Service"]) {
+    this.#life = life;
+    this.#recorder = recorder;
+    this.#log = new HistoryLog(life.log);
+    this.#random = seeded(life.seed);
+  }
+
+  #below(limit: number): number {
+    return Math.floor(this.#random() * limit);
+  }
+
+  /** Does one operation after the other. */
+  readonly works: Effect.Effect<never> = Effect.forever(
+    Effect.suspend(() => Effect.andThen(this.#next(), Effect.sleep(this.#below(15)))),
+  );
+
+  #next(): Effect.Effect<unknown> {
+    const slot = this.#below(slots);
+    const run = `h${slot}-${this.#generations[slot]}`;
+    const dice = this.#random();
+    const mine = this.#driven.get(run);
+    if (mine === undefined) {
+      if (dice < 0.3) return this.#claim(run, slot);
+      if (dice < 0.6) return this.#start(run);
+      return dice < 0.85 ? this.#answer(run) : this.#read(run, slot);
+    }
+    if (mine.notes >= notesMax || dice < 0.03) return this.#end(run);
+    if (dice < 0.1 && mine.revision < questionsMax) return this.#ask(run, mine);
+    if (dice < 0.15) return this.#park(run);
+    if (dice < 0.2) return this.#release(run);
+    if (dice < 0.3) return this.#answer(run);
+    return dice < 0.4 ? this.#read(run, slot) : this.#note(run, mine);
+  }
+
+  #start(run: string) {
+    const entries = () => [E.begun(run), E.attempt(1)];
+    return this.#does(
+      "start",
+      run,
+      () => this.#recorder.write(run, entries()),
+      {},
+      () => {
+        this.#driven.set(run, { notes: 0, revision: 0 });
+      },
+    );
+  }
+
+  #note(run: string, mine: Driven) {
+    mine.notes += 1;
+    return this.#does("note", run, (id) => this.#recorder.write(run, [E.noted(id)]));
+  }
+
+  #ask(run: string, mine: Driven) {
+    mine.revision += 1;
+    const { revision } = mine;
+    const asked = (id: number) => {
+      const entry = E.asked(run, revision);
+      return entry._tag === "QuestionAsked" ? [{ ...entry, question: { ...entry.question, asked_at: id } }] : [];
+    };
+    return this.#does("ask", run, (id) => this.#recorder.write(run, asked(id)), { revision });
+  }
+
+  #park(run: string) {
+    const parked = this.#recorder.write(run, [E.parked("interrupted")]);
+    return this.#does(
+      "park",
+      run,
+      () => parked,
+      {},
+      () => void this.#driven.delete(run),
+    );
+  }
+
+  #end(run: string) {
+    return this.#does(
+      "end",
+      run,
+      (id) => this.#recorder.write(run, [E.ended({ at: id })]),
+      {},
+      () => this.#lost(run),
+    );
+  }
+
+  #release(run: string) {
+    return this.#does(
+      "release",
+      run,
+      () => this.#recorder.release(run),
+      {},
+      () => void this.#driven.delete(run),
+    );
+  }
+
+  #answer(run: string) {
+    const given = { revision: 1 + this.#below(4), choice: answersOf[this.#below(3)] ?? "stop" };
+    return this.#does("answer", run, () => this.#recorder.answer({ run_id: run, ...given, by: "person" }), given);
+  }
+
+  #read(run: string, slot: number) {
+    return this.#does(
+      "read",
+      run,
+      () => this.#recorder.run(run),
+      {},
+      (found) => {
+        if (found?.state === "ended") this.#passes(slot, run);
+      },
+    );
+  }
+
+  #claim(run: string, slot: number) {
+    const claimed = Effect.tapError(this.#recorder.claim(run), ({ reason }) =>
+      Effect.sync(() => {
+        if (reason === "run_ended") this.#passes(slot, run);
+      }),
+    );
+    return this.#does(
+      "claim",
+      run,
+      () => claimed,
+      {},
+      (record) => {
+        const revision = Math.max(0, ...record.questions.map((it) => it.revision));
+        this.#driven.set(run, { notes: notesOf(record).length, revision });
+      },
+    );
+  }
+
+  #passes(slot: number, run: string): void {
+    if (run === `h${slot}-${this.#generations[slot]}`) this.#generations[slot] = (this.#generations[slot] ?? 0) + 1;
+  }
+
+  #lost(run: string): void {
+    this.#driven.delete(run);
+  }
+
+  /** Writes an operation down, does it, and writes down what came of it. */
+  #does<A>(
+    kind: Kind,
+    run: string,
+    operation: (id: number) => Effect.Effect<A, { readonly reason: string; readonly message: string }>,
+    more: { readonly revision?: number; readonly choice?: string } = {},
+    taken: (value: A) => void = () => undefined,
+  ): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      this.#n += 1;
+      const n = this.#n;
+      const id = this.#life.ids + n;
+      this.#log.write({ n, kind, run, id, ...more, from: now() });
+      return Effect.match(operation(id), {
+        onSuccess: (value) => {
+          const record = isRecord(value) ? { saw: notesOf(value) } : {};
+          this.#log.write({ n, to: now(), outcome: kind === "release" ? "unknown" : "ok", ...record });
+          taken(value);
+        },
+        onFailure: ({ message, reason }) => {
+          const outcome = message.includes("is not known") && reason === "unavailable" ? "unknown" : "refused";
+          this.#log.write({ n, to: now(), outcome, reason });
+          if (["fenced", "owned", "run_ended"].includes(reason)) this.#lost(run);
+        },
+      });
+    });
+  }
+}
+
+const isRecord = (value: unknown): value is RunRecord =>
+  typeof value === "object" && value !== null && "evidence" in value;
+
+const notesOf = ({ evidence }: RunRecord): ReadonlyArray<number> =>
+  [...evidence.first, ...evidence.last].map(({ at_ms }) => at_ms);
+
+const layerOf = ({ actor, leaseMs, store }: Life) => {
+  const options = { process: actor, leaseMs, retention: false } as const;
+  return store.startsWith("postgres:")
+    ? PostgresRunRecorder.layer({ ...options, address: store })
+    : SqlRunRecorder.layerFile({ ...options, file: store, synchronous: "normal" });
+};
+
+/** The clock of a machine whose wall clock is ahead. */
+const shifted = (clock: Clock.Clock, aheadMs: number): Clock.Clock => {
+  const at = () => clock.currentTimeMillisUnsafe() + aheadMs;
+  return {
+    currentTimeMillisUnsafe: at,
+    currentTimeMillis: Effect.sync(at),
+    currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe(),
+    currentTimeNanos: clock.currentTimeNanos,
+    monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
+    monotonicTimeNanos: clock.monotonicTimeNanos,
+    sleep: (duration) => clock.sleep(duration),
+  };
+};
+
+const lived = (life: Life) =>
+  Effect.gen(function* () {
+    const clock = shifted(yield* Clock.Clock, life.aheadMs);
+    const services = yield* Effect.provideService(Layer.build(layerOf(life)), Clock.Clock, clock);
+    const recorder = Context.get(services, RunRecorder);
+    const actor = new Actor(life, recorder);
+    process.stdout.write("ready\n");
+    for (const it of life.ended) yield* Effect.ignore(recorder.processEnded?.(it) ?? Effect.void);
+    const asked = Effect.callback<void>((resume) => void process.once("SIGTERM", () => resume(Effect.void)));
+    const works = Effect.all(
+      Array.from({ length: hands }, () => actor.works),
+      { concurrency: "unbounded" },
+    );
+    yield* Effect.provideService(Effect.raceFirst(works, asked), Clock.Clock, clock);
+  });
+
+await Effect.runPromise(Effect.scoped(lived(Schema.decodeSync(Life)(process.argv[2] ?? "{}"))));
+process.exit(0);

@@ -1,0 +1,147 @@
+/**
+ * Judges what several processes have written down of their operations against what their store holds in the end. It knows no
+ * recorder, only what an acknowledgement means.
+ */
+import type { Final, Operation } from "./History.ts";
+
+/** What must hold of every history, by its rule's name. */
+export type Rule = keyof typeof rules;
+
+/** A history: every operation of every process, and how each run stands in the end. */
+export interface Judged {
+  readonly operations: ReadonlyArray<Operation>;
+  readonly finals: ReadonlyArray<Final>;
+}
+
+/** One run of it. */
+interface OneRun {
+  readonly all: ReadonlyArray<Operation>;
+  readonly final: Final;
+}
+
+/** What is wrong with a history, each with its rule; empty where nothing is. */
+export const problems = ({
+  finals,
+  operations,
+}: Judged): ReadonlyArray<{ readonly rule: Rule; readonly told: string }> => {
+  const byRun = Map.groupBy(operations, ({ run }) => run);
+  const known = new Map(finals.map((it) => [it.run, it]));
+  return [...byRun].flatMap(([run, all]) => {
+    const final = known.get(run) ?? { run, notes: [], questions: [] };
+    return names.flatMap((rule) =>
+      rules[rule]({ all, final, isKnown: known.has(run) }).map((told) => ({ rule, told: `${run}: ${told}` })),
+    );
+  });
+};
+
+const named = ({ actor, id, kind }: Operation): string => `${kind} ${id} of ${actor}`;
+const acknowledged = (it: Operation): boolean => it.outcome === "ok";
+const maybe = (it: Operation): boolean => it.outcome !== "refused";
+/** The first was over before the second began. */
+const before = (first: Operation, second: Operation): boolean => first.to !== undefined && first.to < second.from;
+const of = (all: ReadonlyArray<Operation>, ...kinds: ReadonlyArray<Operation["kind"]>) =>
+  all.filter(({ kind }) => kinds.includes(kind));
+
+/** Whether the store holds what an operation would write; undefined for one that leaves no trace of its own. */
+const isThere = ({ end, notes, questions }: Final, { id, kind }: Operation): boolean | undefined => {
+  if (kind === "note") return notes.includes(id);
+  if (kind === "ask") return questions.some((it) => it.id === id);
+  return kind === "end" ? end === id : undefined;
+};
+
+const rules = {
+  /** What was acknowledged is on record. */
+  missing: ({ all, final, isKnown }: OneRun & { readonly isKnown: boolean }) => [
+    ...all.filter((it) => acknowledged(it) && it.kind !== "end" && isThere(final, it) === false).map(named),
+    ...of(all, "start")
+      .filter((it) => acknowledged(it) && !isKnown)
+      .map(named),
+  ],
+
+  /** What was refused is not. */
+  refused: ({ all, final }: OneRun) =>
+    all.filter((it) => it.outcome === "refused" && isThere(final, it) === true).map(named),
+
+  /** A run is begun once. */
+  started: ({ all }: OneRun) => {
+    const starts = of(all, "start").filter(acknowledged);
+    return starts.length > 1 ? [`begun by ${starts.map(named).join(" and ")}`] : [];
+  },
+
+  /** A question has one answer: the one that was acknowledged, or one of which nobody knows. */
+  answers: ({ all, final }: OneRun) =>
+    final.questions.flatMap(({ answer, revision }) => {
+      const given = of(all, "answer").filter((it) => it.revision === revision);
+      const taken = given.filter(acknowledged);
+      if (taken.length > 1) return [`question ${revision} is answered by ${taken.map(named).join(" and ")}`];
+      const [only] = taken;
+      if (only !== undefined)
+        return only.choice === answer ? [] : [`question ${revision}: ${named(only)} is not there`];
+      const possible = given.filter(maybe).map(({ choice }) => choice);
+      return answer === undefined || possible.includes(answer)
+        ? []
+        : [`question ${revision}: nobody answered ${answer}`];
+    }),
+
+  /** A run has one end: the one that was acknowledged, or one of which nobody knows; and nobody takes it up behind that. */
+  end: ({ all, final }: OneRun) => {
+    const ends = of(all, "end").filter(acknowledged);
+    const [only] = ends;
+    if (ends.length > 1) return [`ended by ${ends.map(named).join(" and ")}`];
+    if (only === undefined) return [];
+    if (final.end !== only.id) return [`${named(only)} is not its end`];
+    const late = of(all, "claim").filter((it) => acknowledged(it) && before(only, it));
+    return late.map((it) => `${named(it)} behind its end`);
+  },
+
+  /** Who claims or reads finds all that was acknowledged before, in the order of the record. */
+  seen: ({ all, final }: OneRun) =>
+    all.flatMap((it) => {
+      const { saw } = it;
+      if (saw === undefined || !acknowledged(it)) return [];
+      const due = of(all, "note").filter((note) => acknowledged(note) && before(note, it) && !saw.includes(note.id));
+      const isPrefix = saw.every((id, at) => final.notes[at] === id);
+      return [
+        ...due.map((note) => `${named(it)} has not found ${named(note)}`),
+        ...(isPrefix || due.length > 0 || saw.some((id) => !final.notes.includes(id))
+          ? []
+          : [`${named(it)} has found another order`]),
+        ...saw
+          .filter((id) => !final.notes.includes(id))
+          .map((id) => `${named(it)} has found note ${id}, which is gone`),
+      ];
+    }),
+
+  /** A note belongs to the process that drove the run when it was written: behind a claim no earlier owner writes. */
+  owner: ({ all, final }: OneRun) => {
+    const claims = of(all, "claim").filter((it) => acknowledged(it) && it.saw !== undefined);
+    return final.notes.flatMap((id, at) => {
+      const note = of(all, "note").find((it) => it.id === id);
+      if (note === undefined) return [`note ${id} is nobody's`];
+      const before_ = claims.filter((it) => (it.saw?.length ?? 0) <= at);
+      const last = Math.max(-1, ...before_.map((it) => it.saw?.length ?? 0));
+      const latest = before_.filter((it) => it.saw?.length === last);
+      // Of claims that found the same notes the one that was over first is not the last.
+      const drivers = latest.filter((it) => !latest.some((other) => before(it, other)));
+      if (drivers.length === 0 || drivers.some(({ actor }) => actor === note.actor)) return [];
+      const silent = of(all, "claim").some(
+        (it) => it.actor === note.actor && it.outcome === "unknown" && it.from < (note.to ?? Infinity),
+      );
+      return silent ? [] : [`${named(note)} stands behind ${drivers.map(named).join(" and ")}`];
+    });
+  },
+
+  /** Who has parked a run writes it only after another claim. */
+  parked: ({ all }: OneRun) =>
+    of(all, "park")
+      .filter(acknowledged)
+      .flatMap((park) => {
+        const again = of(all, "claim").filter((it) => it.actor === park.actor && maybe(it) && !before(it, park));
+        return of(all, "note", "ask", "end")
+          .filter((it) => it.actor === park.actor && acknowledged(it) && before(park, it))
+          .filter((it) => !again.some((claim) => claim.from < (it.to ?? Infinity)))
+          .map((it) => `${named(it)} behind ${named(park)}`);
+      }),
+} as const;
+
+const names = Object.keys(rules) as ReadonlyArray<Rule>;

@@ -1,0 +1,211 @@
+/**
+ * Plays a history: several processes over one store, each of which is stopped, killed and started again as the seed says, while
+ * their connections break. What they wrote down is judged against what the store holds.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Context, Deferred, Effect, Layer, type Scope } from "effect";
+import { PostgresRunRecorder } from "../../src/recorder/postgres/PostgresRunRecorder.ts";
+import type { RunRecord } from "../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
+import { seeded } from "../../test/Seeded.ts";
+import type { SocketProxy } from "../postgres/SocketProxy.ts";
+import { type Final, type Operation, operations } from "./History.ts";
+import { problems, type Rule } from "./HistoryJudge.ts";
+
+/** Where a history is played. */
+export interface Place {
+  /** As the processes see it: a file, or the address of a PostgreSQL through the proxy. */
+  readonly store: string;
+  /** The way of the processes to their server. */
+  readonly proxy?: SocketProxy;
+}
+
+/** How a history is drawn. */
+export interface Given {
+  readonly seed: number;
+  readonly processes: number;
+  readonly seconds: number;
+}
+
+/** What was played. */
+export interface Played {
+  readonly operations: ReadonlyArray<Operation>;
+  readonly kills: number;
+  readonly stops: number;
+  readonly resets: number;
+  readonly problems: ReadonlyArray<{ readonly rule: Rule; readonly told: string }>;
+}
+
+/** Lease of a process, in milliseconds: a history has many. */
+const leaseMs = 600;
+
+/** Ids of one life; a life is over long before. */
+const idsOfLife = 100_000;
+
+/** One life of a process, as it is drawn. */
+interface LifePlan {
+  readonly actor: string;
+  readonly seed: number;
+  readonly ms: number;
+  readonly stops: ReadonlyArray<{ readonly at: number; readonly ms: number }>;
+  readonly aheadMs: number;
+  readonly isKilled: boolean;
+  /** The next one says that it has ended, and does not wait for its lease. */
+  readonly isTold: boolean;
+}
+
+/** Draws the lives of a process. */
+export const draw = ({ processes, seconds, seed }: Given): ReadonlyArray<ReadonlyArray<LifePlan>> =>
+  Array.from({ length: processes }, (_, index) => {
+    const random = seeded(seed * 1_009 + index);
+    const between = (from: number, to: number) => Math.floor(from + random() * (to - from));
+    const lives: Array<LifePlan> = [];
+    for (let left = seconds * 1_000; left > 0; ) {
+      const ms = Math.min(left, between(700, 6_000));
+      const stops = random() < 0.5 ? [{ at: between(100, ms), ms: between(leaseMs / 2, leaseMs * 4) }] : [];
+      lives.push({
+        actor: `p${index}-${lives.length}`,
+        seed: between(1, 2 ** 30),
+        ms,
+        stops,
+        aheadMs: random() < 0.3 ? between(-3_600_000, 3_600_000) : 0,
+        isKilled: random() < 0.8,
+        isTold: random() < 0.3,
+      });
+      left -= ms + stops.reduce((sum, it) => sum + it.ms, 0);
+    }
+    return lives;
+  });
+
+/** Plays a drawn history. */
+export const play = (given: Given, place: Place): Effect.Effect<Played, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const folder = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "histories-"))),
+      (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
+    );
+    const plans = draw(given);
+    const counts = { kills: 0, stops: 0, resets: 0 };
+    const resets = resetting(given, place, counts);
+    const living = Effect.forEach(
+      plans,
+      (lives, index) => lifetimes(folder, place, lives, index, given.seconds, counts),
+      {
+        concurrency: "unbounded",
+      },
+    );
+    yield* Effect.raceFirst(living, resets);
+    const actors = plans.flat().map(({ actor }) => actor);
+    const all = actors.flatMap((actor) => operations(logOf(folder, actor), actor));
+    const finals = yield* finalsOf(place);
+    return { operations: all, ...counts, problems: problems({ operations: all, finals }) };
+  });
+
+const logOf = (folder: string, actor: string): string => join(folder, `${actor}.log`);
+
+/** Breaks all connections at drawn moments, for good while the history lasts. */
+const resetting = ({ seed }: Given, { proxy }: Place, counts: { resets: number }): Effect.Effect<never> => {
+  if (proxy === undefined) return Effect.never;
+  const random = seeded(seed * 7 + 3);
+  return Effect.forever(
+    Effect.gen(function* () {
+      yield* Effect.sleep(500 + random() * 2_500);
+      counts.resets += 1;
+      if (random() < 0.7) return proxy.reset();
+      proxy.cut(true);
+      yield* Effect.sleep(200 + random() * 1_000);
+      proxy.cut(false);
+    }),
+  );
+};
+
+const lifetimes = Effect.fnUntraced(function* (
+  folder: string,
+  place: Place,
+  lives: ReadonlyArray<LifePlan>,
+  index: number,
+  seconds: number,
+  counts: { kills: number; stops: number },
+) {
+  const ended: Array<string> = [];
+  const until = performance.now() + seconds * 1_000;
+  for (const [life, plan] of lives.entries()) {
+    // To start a process takes its time too.
+    if (performance.now() > until) return;
+    const { actor, aheadMs, seed } = plan;
+    const ids = (index * 1_000 + life + 1) * idsOfLife;
+    const argument = { actor, seed, ids, log: logOf(folder, actor), store: place.store, leaseMs, aheadMs, ended };
+    yield* lifeOf(JSON.stringify(argument), plan, counts);
+    if (plan.isTold) ended.push(actor);
+  }
+});
+
+const lifeOf = Effect.fnUntraced(function* (
+  argument: string,
+  plan: LifePlan,
+  counts: { kills: number; stops: number },
+) {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "Actor.ts"), argument], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { NODE_COMPILE_CACHE: join(tmpdir(), "histories-compiled"), ...process.env },
+  });
+  const { ended, ready, told } = watch(child);
+  yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")));
+  yield* Effect.raceFirst(Deferred.await(ready), Deferred.await(ended));
+  for (const stop of plan.stops) {
+    yield* Effect.sleep(stop.at);
+    counts.stops += 1;
+    child.kill("SIGSTOP");
+    yield* Effect.sleep(stop.ms);
+    child.kill("SIGCONT");
+  }
+  const early = yield* Effect.timeoutOption(Deferred.await(ended), Math.max(1, plan.ms - (plan.stops[0]?.at ?? 0)));
+  if (early._tag === "Some") return yield* Effect.die(new Error(`${plan.actor} failed: ${told()}`));
+  if (plan.isKilled) counts.kills += 1;
+  child.kill(plan.isKilled ? "SIGKILL" : "SIGTERM");
+  // One that was asked to end and waits for its store is killed all the same.
+  yield* Effect.timeoutOption(Deferred.await(ended), 5_000);
+  child.kill("SIGKILL");
+  yield* Deferred.await(ended);
+}, Effect.scoped);
+
+const watch = (child: ChildProcess) => {
+  const ready = Deferred.makeUnsafe<void>();
+  const ended = Deferred.makeUnsafe<number | null>();
+  let errors = "";
+  child.stdout?.once("data", () => Deferred.doneUnsafe(ready, Effect.void));
+  child.stdout?.resume();
+  child.stderr?.on("data", (bytes: Buffer) => {
+    errors = `${errors}${bytes.toString()}`.slice(-4_000);
+  });
+  child.once("close", (code) => Deferred.doneUnsafe(ended, Effect.succeed(code)));
+  return { ready, ended, told: () => errors };
+};
+
+const finalsOf = ({ proxy, store }: Place) =>
+  Effect.gen(function* () {
+    proxy?.cut(false);
+    const layer = store.startsWith("postgres:")
+      ? PostgresRunRecorder.layer({ address: store, retention: false })
+      : SqlRunRecorder.layerFile({ file: store, retention: false });
+    const recorder = Context.get(yield* Layer.build(Layer.fresh(layer)), RunRecorder);
+    return (yield* recorder.runs({ limit: 100_000 })).map(finalOf);
+  });
+
+const finalOf = ({ end, evidence, questions, run_id }: RunRecord): Final => {
+  if (evidence.omitted > 0) throw new Error(`${run_id} has more notes than its record keeps`);
+  return {
+    run: run_id,
+    notes: [...evidence.first, ...evidence.last].map(({ at_ms }) => at_ms),
+    questions: questions.map(({ answer, asked_at, revision }) => ({
+      id: asked_at ?? 0,
+      revision,
+      ...(answer === undefined ? {} : { answer }),
+    })),
+    ...(end === undefined ? {} : { end: end.at }),
+  };
+};

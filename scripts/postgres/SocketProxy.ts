@@ -1,0 +1,57 @@
+/**
+ * Stands between processes and a PostgreSQL server, and resets their connections or cuts the server off.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Effect, type Scope } from "effect";
+
+/** The way to a server. */
+export interface SocketProxy {
+  /** The folder of its Unix socket, in the place of the server's. */
+  readonly socket: string;
+  /** Breaks every connection, in the middle of whatever goes over it. */
+  readonly reset: () => void;
+  /** Whether connections are refused; those that are open break. */
+  readonly cut: (isCut: boolean) => void;
+}
+
+/** @param target the folder of the server's socket */
+export const make = (target: string): Effect.Effect<SocketProxy, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly proxy: SocketProxy; readonly close: () => void }>((resume) => {
+      const socket = mkdtempSync(join(tmpdir(), "socket-proxy-"));
+      const open = new Set<Socket>();
+      let isAway = false;
+      const server = createServer((client) => {
+        if (isAway) return void client.destroy();
+        const upstream = connect({ path: join(target, name) });
+        const end = () => {
+          for (const it of [client, upstream]) {
+            it.destroy();
+            open.delete(it);
+          }
+        };
+        for (const it of [client, upstream]) open.add(it.on("error", end).on("close", end));
+        client.pipe(upstream);
+        upstream.pipe(client);
+      });
+      const reset = () => {
+        for (const it of open) it.destroy();
+      };
+      const cut = (isCut: boolean) => {
+        isAway = isCut;
+        if (isCut) reset();
+      };
+      const close = () => {
+        cut(true);
+        server.close();
+        rmSync(socket, { recursive: true, force: true });
+      };
+      server.listen(join(socket, name), () => resume(Effect.succeed({ proxy: { socket, reset, cut }, close })));
+    }),
+    ({ close }) => Effect.sync(close),
+  ).pipe(Effect.map(({ proxy }) => proxy));
+
+const name = ".s.PGSQL.5432";

@@ -1,0 +1,229 @@
+/**
+ * Shows the judge of histories a history that is right, and for each of its rules one that only this rule rejects.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import type { Final, Operation } from "../../scripts/histories/History.ts";
+import { problems, type Rule } from "../../scripts/histories/HistoryJudge.ts";
+
+let at = 0;
+
+/** An operation behind all that stand before it, unless it says when it began and was over. */
+const did = (actor: string, kind: Operation["kind"], id: number, more: Partial<Operation> = {}): Operation => {
+  at += 10;
+  return { actor, kind, id, run: "r", from: at, to: at + 5, outcome: "ok", ...more };
+};
+
+const final = (notes: ReadonlyArray<number>, more: Partial<Final> = {}): Final => ({
+  run: "r",
+  notes,
+  questions: [],
+  ...more,
+});
+
+const asked = { questions: [{ id: 3, revision: 1, answer: "retry" }] };
+
+interface History {
+  readonly operations: ReadonlyArray<Operation>;
+  readonly finals: ReadonlyArray<Final>;
+}
+
+const good: Readonly<Record<string, History>> = {
+  "of one owner, a question, its answer and an end": {
+    operations: [
+      did("a", "start", 1),
+      did("a", "note", 2),
+      did("a", "ask", 3, { revision: 1 }),
+      did("b", "answer", 4, { revision: 1, choice: "retry" }),
+      did("c", "answer", 5, { revision: 1, choice: "stop", outcome: "refused" }),
+      did("a", "end", 6),
+      did("b", "claim", 7, { outcome: "refused", reason: "run_ended" }),
+    ],
+    finals: [final([2], { ...asked, end: 6 })],
+  },
+  "of a run that changes hands, and whose old owner is refused": {
+    operations: [
+      did("a", "start", 1),
+      did("a", "note", 2),
+      did("b", "claim", 3, { saw: [2] }),
+      did("a", "note", 4, { outcome: "refused", reason: "fenced" }),
+      did("b", "note", 5),
+      did("b", "park", 6),
+      did("a", "claim", 7, { saw: [2, 5] }),
+      did("a", "note", 8),
+    ],
+    finals: [final([2, 5, 8])],
+  },
+  "in which what nobody knows of is there": {
+    operations: [
+      did("a", "start", 1),
+      did("a", "note", 2, { outcome: "unknown", to: undefined }),
+      did("b", "claim", 3, { outcome: "unknown", to: undefined }),
+      did("b", "note", 4),
+      did("b", "end", 5, { outcome: "unknown", to: undefined }),
+    ],
+    finals: [final([2, 4], { end: 5 })],
+  },
+  "in which what nobody knows of is not there": {
+    operations: [
+      did("a", "start", 1, { outcome: "unknown", to: undefined }),
+      did("a", "note", 2, { outcome: "unknown", to: undefined }),
+    ],
+    finals: [],
+  },
+  "whose claim meets the last note of the old owner": {
+    operations: [
+      did("a", "start", 1),
+      did("a", "note", 2, { from: 1_000, to: 2_000 }),
+      did("b", "claim", 3, { from: 900, to: 2_100, saw: [2] }),
+    ],
+    finals: [final([2])],
+  },
+};
+
+const bad: Readonly<Record<string, History & { readonly rule: Rule }>> = {
+  "an acknowledged note is missing": {
+    rule: "missing",
+    operations: [did("a", "start", 1), did("a", "note", 2)],
+    finals: [final([])],
+  },
+  "an acknowledged question is missing": {
+    rule: "missing",
+    operations: [did("a", "start", 1), did("a", "ask", 2, { revision: 1 })],
+    finals: [final([])],
+  },
+  "an acknowledged run is missing": { rule: "missing", operations: [did("a", "start", 1)], finals: [] },
+  "a refused note is there": {
+    rule: "refused",
+    operations: [did("a", "start", 1), did("a", "note", 2, { outcome: "refused" })],
+    finals: [final([2])],
+  },
+  "a refused end is there": {
+    rule: "refused",
+    operations: [did("a", "start", 1), did("a", "end", 2, { outcome: "refused" })],
+    finals: [final([], { end: 2 })],
+  },
+  "a run is begun twice": {
+    rule: "started",
+    operations: [did("a", "start", 1), did("b", "start", 2)],
+    finals: [final([])],
+  },
+  "a question takes two answers": {
+    rule: "answers",
+    operations: [
+      did("a", "start", 1),
+      did("a", "ask", 3, { revision: 1 }),
+      did("b", "answer", 4, { revision: 1, choice: "retry" }),
+      did("c", "answer", 5, { revision: 1, choice: "retry" }),
+    ],
+    finals: [final([], asked)],
+  },
+  "an acknowledged answer is another one": {
+    rule: "answers",
+    operations: [
+      did("a", "start", 1),
+      did("a", "ask", 3, { revision: 1 }),
+      did("b", "answer", 4, { revision: 1, choice: "stop" }),
+    ],
+    finals: [final([], asked)],
+  },
+  "an answer is there that was refused": {
+    rule: "answers",
+    operations: [
+      did("a", "start", 1),
+      did("a", "ask", 3, { revision: 1 }),
+      did("b", "answer", 4, { revision: 1, choice: "retry", outcome: "refused" }),
+    ],
+    finals: [final([], asked)],
+  },
+  "a run ends twice": {
+    rule: "end",
+    operations: [did("a", "start", 1), did("a", "end", 2), did("b", "end", 3)],
+    finals: [final([], { end: 3 })],
+  },
+  "a run has lost its end": {
+    rule: "end",
+    operations: [did("a", "start", 1), did("a", "end", 2)],
+    finals: [final([])],
+  },
+  "a run is taken up behind its end": {
+    rule: "end",
+    operations: [did("a", "start", 1), did("a", "end", 2), did("b", "claim", 3, { saw: [] })],
+    finals: [final([], { end: 2 })],
+  },
+  "a claim has not found what was acknowledged before": {
+    rule: "seen",
+    operations: [
+      did("a", "start", 1),
+      did("a", "note", 2),
+      did("b", "claim", 3, { saw: [], outcome: "ok" }),
+      did("a", "claim", 4, { saw: [] }),
+    ],
+    finals: [final([2])],
+  },
+  "a read has found another order": {
+    rule: "seen",
+    operations: [
+      did("a", "start", 1),
+      did("a", "note", 2, { from: 100_000, to: 100_010 }),
+      did("a", "note", 3, { from: 100_000, to: 100_010 }),
+      did("b", "read", 4, { saw: [3] }),
+    ].map((it) => (it.kind === "read" ? { ...it, from: 100_000, to: 100_020 } : it)),
+    finals: [final([2, 3])],
+  },
+  "a read has found a note that is gone": {
+    rule: "seen",
+    operations: [
+      did("a", "start", 1),
+      did("a", "note", 2, { outcome: "unknown", to: undefined }),
+      did("b", "read", 3, { saw: [2] }),
+    ],
+    finals: [final([])],
+  },
+  "an old owner writes behind a claim": {
+    rule: "owner",
+    operations: [did("a", "start", 1), did("b", "claim", 2, { saw: [] }), did("a", "note", 3)],
+    finals: [final([3])],
+  },
+  "an old owner that does not know what came of it has written behind a claim": {
+    rule: "owner",
+    operations: [
+      did("a", "start", 1),
+      did("b", "claim", 2, { saw: [] }),
+      did("b", "note", 3),
+      did("a", "note", 4, { outcome: "unknown", to: undefined }),
+    ],
+    finals: [final([3, 4])],
+  },
+  "of two claims that found the same the first one writes": {
+    rule: "owner",
+    operations: [
+      did("a", "start", 1),
+      did("b", "claim", 2, { saw: [] }),
+      did("c", "claim", 3, { saw: [] }),
+      did("b", "note", 4),
+    ],
+    finals: [final([4])],
+  },
+  "who has parked a run writes it": {
+    rule: "parked",
+    operations: [did("a", "start", 1), did("a", "park", 2), did("a", "note", 3)],
+    finals: [final([3])],
+  },
+};
+
+const rulesOf = (history: History): ReadonlyArray<Rule> => [...new Set(problems(history).map(({ rule }) => rule))];
+
+describe("The judge of histories takes one", () => {
+  for (const [name, history] of Object.entries(good)) it(name, () => assert.deepStrictEqual(problems(history), []));
+});
+
+describe("The judge of histories rejects one", () => {
+  for (const [name, { rule, ...history }] of Object.entries(bad)) {
+    it(`in which ${name}, by "${rule}" alone`, () => assert.deepStrictEqual(rulesOf(history), [rule]));
+  }
+
+  it("by each of its rules", () => {
+    const rules = [...new Set(Object.values(bad).map(({ rule }) => rule))].sort();
+    assert.deepStrictEqual(rules, ["answers", "end", "missing", "owner", "parked", "refused", "seen", "started"]);
+  });
+});
