@@ -67,6 +67,7 @@ export const long: ReadonlyArray<string> = [
   "test/provider/Recordings.test.ts",
   "test/readme.test.ts",
   "test/recorder/sql/SqlProcesses.test.ts",
+  "test/recorder/sql/SqlUpgrade.test.ts",
   "test/runtime/attempt/StoppedProcess.test.ts",
   "test/runtime/run/Signals.test.ts",
   "test/seam/Campaign.test.ts",

@@ -1,25 +1,35 @@
 /**
- * A process of its own with a recorder over a file; does what its parent asks it for.
+ * A process of its own with a recorder over a file or a database; does what its parent asks it for. It may be one of the version
+ * before this one.
  */
 import { Clock, Effect, Layer, ManagedRuntime } from "effect";
 import { type RecorderError, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as E from "../Entries.ts";
 import type { Recorder } from "../suite/Bench.ts";
 import type { ChildMessage } from "./SqlProcess.ts";
 
-const [file = "", leaseMs = "", aheadMs = "0"] = process.argv.slice(2);
+const [file = "", leaseMs = "", aheadMs = "0", version = "now"] = process.argv.slice(2);
+
+const { PostgresRunRecorder, SqlRunRecorder } =
+  version === "previous"
+    ? await import("../../fixtures/schema-2/recorder.mjs")
+    : {
+        ...(await import("../../../src/recorder/postgres/PostgresRunRecorder.ts")),
+        ...(await import("../../../src/recorder/sql/SqlRunRecorder.ts")),
+      };
 
 /** This process's wall clock, which may be wrong. */
 const clock: Clock.Clock = Object.create(Clock.Clock.defaultValue(), {
   currentTimeMillisUnsafe: { value: () => Date.now() + Number(aheadMs) },
 });
 
-const runtime = ManagedRuntime.make(
-  SqlRunRecorder.layerFile({ file, leaseMs: Number(leaseMs), retention: false, synchronous: "normal" }).pipe(
-    Layer.provide(Layer.succeed(Clock.Clock, clock)),
-  ),
-);
+const options = { leaseMs: Number(leaseMs), retention: false } as const;
+
+const layer = file.startsWith("postgres:")
+  ? PostgresRunRecorder.layer({ ...options, address: file })
+  : SqlRunRecorder.layerFile({ ...options, file, synchronous: "normal" });
+
+const runtime = ManagedRuntime.make(Layer.provide(layer, Layer.succeed(Clock.Clock, clock)));
 
 const tell = (told: ChildMessage): void => void process.send?.(told);
 
@@ -62,5 +72,7 @@ process.on("message", ({ args, id, method }: { id: number; method: string; args:
 });
 
 process.on("disconnect", () => process.exit(0));
-await runtime.runPromise(Effect.asVoid(RunRecorder));
-tell({ id: 0, value: "ready" });
+await runtime.runPromise(Effect.asVoid(RunRecorder)).then(
+  () => tell({ id: 0, value: "ready" }),
+  (error: { readonly reason?: string }) => tell({ id: 0, failed: error.reason ?? "unknown" }),
+);

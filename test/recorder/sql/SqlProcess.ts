@@ -1,5 +1,5 @@
 /**
- * Starts processes that share a file of the SQL recorder, stops and kills them.
+ * Starts processes that share a file or a database of the SQL recorder, stops and kills them.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -18,6 +18,9 @@ export interface Outcome {
   readonly failed?: string;
 }
 
+/** Whose program a process runs: this one's, or that of the tables' version before. */
+export type Version = "now" | "previous";
+
 const program = fileURLToPath(new URL("./SqlChild.ts", import.meta.url));
 
 /** Another process with a recorder over the same file. */
@@ -26,11 +29,14 @@ export class SqlProcess {
   readonly committed = new Map<string, number>();
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, (outcome: Outcome) => void>();
+  /** What came of opening its store. */
+  opened: Outcome = {};
+  #storm: Promise<Outcome> = Promise.resolve({ failed: "it has not begun" });
   #calls = 0;
   #onCommit: () => void = () => {};
 
-  constructor(file: string, leaseMs: number, aheadMs: number) {
-    this.#child = fork(program, [file, String(leaseMs), String(aheadMs)], { execArgv: ["--no-warnings"] });
+  constructor(file: string, leaseMs: number, aheadMs: number, version: Version) {
+    this.#child = fork(program, [file, String(leaseMs), String(aheadMs), version], { execArgv: ["--no-warnings"] });
     this.#child.on("message", (told: ChildMessage) => {
       if ("committed" in told) {
         this.committed.set(told.run, told.committed);
@@ -45,12 +51,17 @@ export class SqlProcess {
     });
   }
 
-  /** Starts one that ends with the scope; its wall clock may be ahead. */
-  static start(file: string, leaseMs = 15_000, aheadMs = 0): Effect.Effect<SqlProcess, never, Scope.Scope> {
+  /** Starts one that ends with the scope; its wall clock may be ahead, and its program the version before this one. */
+  static start(
+    file: string,
+    leaseMs = 15_000,
+    aheadMs = 0,
+    version: Version = "now",
+  ): Effect.Effect<SqlProcess, never, Scope.Scope> {
     return Effect.acquireRelease(
       Effect.promise(async () => {
-        const started = new SqlProcess(file, leaseMs, aheadMs);
-        await started.#outcome(0);
+        const started = new SqlProcess(file, leaseMs, aheadMs, version);
+        started.opened = await started.#outcome(0);
         return started;
       }),
       (it) => Effect.promise(() => it.#ended("SIGKILL")),
@@ -67,6 +78,14 @@ export class SqlProcess {
 
   /** Lets it write without end, and returns when it has committed so often; a storm that ends by itself dies with its reason. */
   storm(name: string, commits: number): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      this.#storm = this.#ask("storm", [name]);
+      return this.more(commits);
+    });
+  }
+
+  /** Returns when the storm has committed so often from now on. */
+  more(commits: number): Effect.Effect<void> {
     return Effect.promise(
       () =>
         new Promise<void>((resolve, reject) => {
@@ -75,10 +94,13 @@ export class SqlProcess {
             left -= 1;
             if (left === 0) resolve();
           };
-          void this.#ask("storm", [name]).then(({ failed }) => reject(new Error(`the storm has ended: ${failed}`)));
+          void this.#storm.then(({ failed }) => reject(new Error(`the storm has ended: ${failed}`)));
         }),
     );
   }
+
+  /** Why its storm has ended, once it has. */
+  readonly stormEnd: Effect.Effect<string | undefined> = Effect.promise(async () => (await this.#storm).failed);
 
   /** Freezes it, as a suspended laptop or a debugger does. */
   stop(): void {
