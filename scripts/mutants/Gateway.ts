@@ -6,6 +6,14 @@ import type { Mutant } from "./Mutant.ts";
 /** The mutants of `src/gateway`, `src/cli` and `src/agent`. */
 export const mutants: ReadonlyArray<Mutant> = [
   {
+    name: "a dead gateway is looked for once a lease",
+    breaks: "its runs are decided within a lease and 5 s (L7)",
+    within: "lookMsOf",
+    find: "Math.min(lookMsMax, leaseMs);",
+    replace: "leaseMs;",
+    proofs: [{ test: "test/gateway/DeadGateways.test.ts", named: "known to the others" }],
+  },
+  {
     name: "what is not recognised as another vendor's path is OpenAI's",
     breaks: "secrets stay where they belong (break 09)",
     within: "claimOf",

@@ -69,7 +69,7 @@ export const layer = (
     : UserDecisions.layerHeadless();
   const recovery = GatewayRecovery.layer({
     headless: !hold,
-    intervalMs: program.leaseMs ?? leaseMsDefault,
+    intervalMs: GatewayRecovery.lookMsOf(program.leaseMs ?? leaseMsDefault),
     ...(hold ? { terms: { expiryMs: holdMs } } : {}),
     ...(worker === undefined ? {} : { siblings: worker }),
   });

@@ -37,6 +37,17 @@ export interface DeadSiblings {
   readonly recovered: (process: string) => void;
 }
 
+/** Longest from one look for dead gateways to the next, in milliseconds. */
+const lookMsMax = 1_000;
+
+/**
+ * How long from one look for dead gateways to the next, in milliseconds. A lease is watched from the look on that has seen its
+ * last beat: with one look a lease, the runs of a dead gateway were decided up to a second lease later.
+ *
+ * @param leaseMs lease of a gateway
+ */
+export const lookMsOf = (leaseMs: number): number => Math.min(lookMsMax, leaseMs);
+
 /** Looks at once, and again and again while it lives. */
 export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never, RunRecorder> => {
   const ended = Effect.catch(endAbandoned(options.headless), ({ message }) =>

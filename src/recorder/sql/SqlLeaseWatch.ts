@@ -33,6 +33,9 @@ interface Seen {
 /** How long a watch goes on between two looks, in leases: sweeps are about one lease apart. */
 const leasesOn = 4;
 
+/** Longest from one look to the next while a caller waits, in milliseconds: it learns so much later that a lease is over. */
+const pauseMsMax = 1_000;
+
 /** What one process has seen of the leases of others. */
 export class SqlLeaseWatch {
   readonly #leaseMs: number;
@@ -50,7 +53,7 @@ export class SqlLeaseWatch {
 
   /** From one look to the next while a caller waits, in milliseconds: often enough that a late one is no gap. */
   get pauseMs(): number {
-    return this.#leaseMs / 6;
+    return Math.min(pauseMsMax, this.#leaseMs / 6);
   }
 
   /** Whether it is time to look again. */
