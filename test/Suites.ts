@@ -77,7 +77,7 @@ export const long: ReadonlyArray<string> = [
 ];
 
 /** Tests that need a PostgreSQL server, which the suite starts: `npm run test:pg`. */
-export const postgres: ReadonlyArray<string> = ["test/recorder/postgres/*.test.ts"];
+export const postgres: ReadonlyArray<string> = ["test/cluster/Cluster.test.ts", "test/recorder/postgres/*.test.ts"];
 
 /** Every test file. */
 const all = "test/**/*.test.ts";

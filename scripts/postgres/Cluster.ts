@@ -4,10 +4,11 @@
  * PostgreSQL refuses to run as root. Where this process is root the server runs as `postgres`, the user that Debian's package
  * makes.
  */
-import { execFileSync, spawnSync } from "node:child_process";
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 
 /** A running server. */
 export interface Cluster {
@@ -17,6 +18,10 @@ export interface Cluster {
   readonly address: (database: string) => string;
   /** Runs SQL with its own client, and gives what that prints. */
   readonly psql: (database: string, sql: string) => string;
+  /** The same, while this process does other things. */
+  readonly query: (database: string, sql: string) => Promise<string>;
+  /** The process that has started all others of it. */
+  readonly pid: () => number;
   /** Stops it as `pg_ctl` calls it, and starts it again. */
   readonly stop: (mode: "fast" | "immediate") => void;
   readonly start: () => void;
@@ -80,8 +85,9 @@ export interface Listening {
  *
  * @param folder where the programs are
  * @param listening left out, only its Unix socket is there
+ * @param more further settings, as `name=value`
  */
-export const make = (folder: string, listening?: Listening): Cluster => {
+export const make = (folder: string, listening?: Listening, more: ReadonlyArray<string> = []): Cluster => {
   const root = mkdtempSync(join(tmpdir(), "recorder-pg-"));
   const data = join(root, "data");
   const isRoot = process.getuid?.() === 0;
@@ -97,13 +103,16 @@ export const make = (folder: string, listening?: Listening): Cluster => {
     return path;
   };
   own(root);
-  const run = (program: string, ...args: ReadonlyArray<string>): string => {
+  const commandOf = (program: string, args: ReadonlyArray<string>): readonly [string, ReadonlyArray<string>] => {
     const path = join(folder, program);
-    const [command, all] = isRoot ? ["runuser", ["-u", serverUser, "--", path, ...args]] : [path, args];
+    return isRoot ? ["runuser", ["-u", serverUser, "--", path, ...args]] : [path, args];
+  };
+  const run = (program: string, ...args: ReadonlyArray<string>): string => {
+    const [command, all] = commandOf(program, args);
     return execFileSync(command, all, { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
   };
   run("initdb", "-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync");
-  const more =
+  const listens =
     listening === undefined
       ? ["listen_addresses=''"]
       : [
@@ -114,7 +123,7 @@ export const make = (folder: string, listening?: Listening): Cluster => {
           `ssl_key_file='${write("server.key", listening.key)}'`,
           `hba_file='${write("hba.conf", "local all all trust\nhost all all all scram-sha-256\n")}'`,
         ];
-  const options = [...settings, ...more, `unix_socket_directories='${root}'`]
+  const options = [...settings, ...listens, ...more, `unix_socket_directories='${root}'`]
     .map((setting) => `-c ${setting}`)
     .join(" ");
   // Its output goes to a file: a pipe that it keeps open would never end.
@@ -122,26 +131,23 @@ export const make = (folder: string, listening?: Listening): Cluster => {
   const stop = (mode: string) => void run("pg_ctl", "-D", data, "-w", "-m", mode, "stop");
   start();
   const port = listening?.port ?? portDefault;
+  const asking = (database: string, sql: string): ReadonlyArray<string> => [
+    ...["-h", root, "-p", String(port), "-U", superuser, "-d", database, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", sql],
+  ];
   return {
     socket: root,
     address: (database) => `postgres:///${database}?user=${superuser}&host=${encodeURIComponent(root)}&port=${port}`,
-    psql: (database, sql) =>
-      run(
-        "psql",
-        "-h",
-        root,
-        "-p",
-        String(port),
-        "-U",
-        superuser,
-        "-d",
-        database,
-        "-qAt",
-        "-v",
-        "ON_ERROR_STOP=1",
-        "-c",
-        sql,
-      ).trim(),
+    psql: (database, sql) => run("psql", ...asking(database, sql)).trim(),
+    query: async (database, sql) => {
+      const [command, all] = commandOf("psql", asking(database, sql));
+      const { stdout } = await promisify(execFile)(command, all, {
+        cwd: root,
+        encoding: "utf8",
+        maxBuffer: 64 * 1024 * 1024,
+      });
+      return stdout.trim();
+    },
+    pid: () => Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]),
     stop,
     start,
     remove: () => {

@@ -1,0 +1,105 @@
+/**
+ * Holds the gateways: each is a process of its own on a port of its own, and is started again where it stood after it was killed.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createServer } from "node:net";
+import { hostname } from "node:os";
+import { fileURLToPath } from "node:url";
+import type { Backend } from "./Balancer.ts";
+
+const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
+
+/** Longest that a start may take, in milliseconds: three start at once on a busy machine. */
+const startMs = 60_000;
+
+/** What is kept of a process's log, in characters. */
+const logMax = 20_000;
+
+/** One gateway. */
+export class Gateway implements Backend {
+  readonly port: number;
+  readonly #args: ReadonlyArray<string>;
+  #child: ChildProcess | undefined;
+  #life = 0;
+  #isReady = false;
+  #log = "";
+  #isToEnd = false;
+  readonly #ended: (gateway: Gateway) => void;
+
+  /**
+   * @param args of `serve`, without its port
+   * @param ended is called where it ended by itself
+   */
+  constructor(port: number, args: ReadonlyArray<string>, ended: (gateway: Gateway) => void) {
+    this.port = port;
+    this.#args = args;
+    this.#ended = ended;
+  }
+
+  readonly life = (): number => this.#life;
+
+  /** Takes connections. */
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  /** The end of what it logged. */
+  get log(): string {
+    return this.#log;
+  }
+
+  /** What the store calls this process. */
+  get label(): string {
+    return `${this.#child?.pid}@${hostname()}`;
+  }
+
+  /** Starts it, and waits until it listens. */
+  async start(): Promise<void> {
+    this.#life += 1;
+    this.#isToEnd = false;
+    const args = ["--no-warnings", bin, "serve", "--port", String(this.port), ...this.#args];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+    this.#child = child;
+    await new Promise<void>((resolve, reject) => {
+      const late = setTimeout(() => reject(new Error(`a gateway did not start:\n${this.#log}`)), startMs);
+      child.stdout?.on("data", (bytes: Buffer) => {
+        if (!String(bytes).includes("listening on")) return;
+        clearTimeout(late);
+        this.#isReady = true;
+        resolve();
+      });
+      child.stderr?.on("data", (bytes: Buffer) => {
+        this.#log = (this.#log + String(bytes)).slice(-logMax);
+      });
+      child.once("exit", () => {
+        clearTimeout(late);
+        this.#isReady = false;
+        if (!this.#isToEnd) this.#ended(this);
+        reject(new Error(`a gateway ended as it started:\n${this.#log}`));
+      });
+    });
+  }
+
+  /** Ends it at once, as a crash does, and returns when it is gone. */
+  async kill(): Promise<void> {
+    this.#isReady = false;
+    this.#isToEnd = true;
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    await new Promise<void>((resolve) => {
+      child.once("exit", () => resolve());
+      child.kill("SIGKILL");
+    });
+  }
+}
+
+/** A port of this machine that nothing listens on. */
+export const freePort = (): Promise<number> =>
+  new Promise((resolve) => {
+    const server = createServer();
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      const port = typeof address === "object" && address !== null ? address.port : 0;
+      server.close(() => resolve(port));
+    });
+  });

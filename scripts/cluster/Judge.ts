@@ -1,0 +1,166 @@
+/**
+ * Says what became of every stream. It looks at what clients got and at what the provider was asked, and at nothing that a
+ * gateway says of itself.
+ */
+import type { Tried, Wanted } from "./Client.ts";
+import type { Diary } from "./Diary.ts";
+import { argumentsOf, textOf } from "./Drawn.ts";
+
+/** How long behind a lease the runs of a dead gateway are decided, in milliseconds. */
+const decidedAfterLeaseMs = 5_000;
+
+/** A kill is felt within so long by a client, in milliseconds: the script itself is on the same busy machine. */
+const feltMs = 3_000;
+
+/** What was counted, and the first few words against each bar. */
+export interface Verdict {
+  readonly streams: number;
+  readonly whole: number;
+  /** Responses that a kill broke, and the streams that they were of. */
+  readonly brokenByKills: number;
+  readonly streamsBroken: number;
+  /** Of those streams, the ones that their clients then had by asking again. */
+  readonly recovered: number;
+  /** Responses that the provider broke behind text that a client had. */
+  readonly brokenByProvider: number;
+  /** Faults of the provider that no client has seen. */
+  readonly unseen: number;
+  /** Streams whose client was told to ask no more, in the words that it was told. */
+  readonly told: ReadonlyArray<string>;
+  readonly questions: number;
+  readonly deadRuns: number;
+  /** The latest decision of a dead gateway's run, from its kill on, in milliseconds. */
+  readonly latestMs: number;
+  readonly bars: ReadonlyArray<Bar>;
+}
+
+/** What must be none. */
+export interface Bar {
+  readonly what: string;
+  readonly found: ReadonlyArray<string>;
+}
+
+const nameOf = ({ drawn }: Wanted): string => `stream ${drawn.id} (${drawn.protocol}, ${drawn.kind})`;
+
+/** Whether the gateway of a response was killed under it. */
+const isKilled = ({ kills }: Diary, { from, place, to }: Tried): boolean => {
+  // A connection that no gateway took found none alive.
+  if (place === undefined) return true;
+  const { life, node } = place;
+  return kills.some(
+    (kill) => kill.node === node && kill.life === life && kill.goneAt >= from && kill.at <= to + feltMs,
+  );
+};
+
+const lastOf = ({ tries }: Wanted): Tried | undefined => tries.at(-1);
+
+const isWhole = (wanted: Wanted): boolean => {
+  const last = lastOf(wanted);
+  const calls = wanted.drawn.kind === "call" ? [argumentsOf(wanted.drawn)] : [];
+  return (
+    last?.outcome === "whole" &&
+    last.text === textOf(wanted.drawn) &&
+    JSON.stringify(last.calls) === JSON.stringify(calls)
+  );
+};
+
+const isTold = (wanted: Wanted): boolean => lastOf(wanted)?.outcome === "told";
+
+/** A stream whose client has neither the whole of it nor a word why not. */
+const lost = ({ wanted }: Diary): ReadonlyArray<string> =>
+  wanted
+    .filter((one) => !isWhole(one) && !isTold(one))
+    .map((one) => {
+      const last = lastOf(one);
+      return `${nameOf(one)}: ${one.tries.length} tries, the last ${last?.outcome} (${last?.status}, ${last?.said}), ${last?.text.length} characters of ${textOf(one.drawn).length}`;
+    });
+
+/** Bytes that a client has twice, in the wrong place or of another stream; and calls that it was handed more than once. */
+const damaged = ({ wanted }: Diary): ReadonlyArray<string> =>
+  wanted.flatMap((one) => {
+    const text = textOf(one.drawn);
+    const wrong = one.tries.filter((tried) => !text.startsWith(tried.text));
+    const handed = one.tries.filter(({ outcome }) => outcome === "whole").flatMap(({ calls }) => calls).length;
+    return [
+      ...wrong.map((tried) => `${nameOf(one)}: a client got ${JSON.stringify(tried.text.slice(-60))}`),
+      ...(handed > 1 ? [`${nameOf(one)}: its call was handed over ${handed} times`] : []),
+    ];
+  });
+
+/** Requests that nobody has a reason for: more than its client has made and the provider itself has broken. */
+const twice = ({ asked, wanted }: Diary): ReadonlyArray<string> => {
+  const requests = Map.groupBy(asked, ({ stream }) => stream);
+  return wanted.flatMap((one) => {
+    const all = requests.get(one.drawn.id) ?? [];
+    const faults = all.filter(({ isFault }) => isFault).length;
+    const most = one.tries.length + faults;
+    const overlapping = all.filter((request, at) => {
+      const before = all[at - 1];
+      return before !== undefined && (before.closedAt === undefined || before.closedAt > request.at + feltMs);
+    });
+    return [
+      ...(all.length > most ? [`${nameOf(one)}: ${all.length} requests, of which ${most} have a reason`] : []),
+      ...overlapping.map(() => `${nameOf(one)}: two requests of it at the same time`),
+    ];
+  });
+};
+
+/** Responses that broke although their gateway lived and their provider did not break them: a cut breaks one of its stream. */
+const touched = (diary: Diary): ReadonlyArray<string> =>
+  diary.wanted.flatMap((one) =>
+    one.tries
+      .filter((tried) => tried.outcome === "broken" && !isKilled(diary, tried))
+      .slice(one.drawn.kind === "cut" ? 1 : 0)
+      .map(
+        (tried) =>
+          `${nameOf(one)}: broke at a gateway that lived: ${JSON.stringify({ ...tried, text: tried.text.length })}`,
+      ),
+  );
+
+const undecided = ({ leaseMs, left }: Diary): ReadonlyArray<string> =>
+  left
+    .filter(
+      ({ decidedAt, killedAt }) => (decidedAt ?? Number.POSITIVE_INFINITY) - killedAt > leaseMs + decidedAfterLeaseMs,
+    )
+    .map(({ decidedAt, killedAt, run }) =>
+      decidedAt === undefined ? `run ${run}: not decided` : `run ${run}: decided after ${decidedAt - killedAt} ms`,
+    );
+
+/** Judges a play. */
+export const judged = (diary: Diary): Verdict => {
+  const broken = diary.wanted.map((wanted) => ({
+    wanted,
+    killed: wanted.tries.filter((tried) => tried.outcome === "broken" && isKilled(diary, tried)).length,
+  }));
+  const hit = broken.filter(({ killed }) => killed > 0);
+  const decided = diary.left.map(({ decidedAt, killedAt }) => (decidedAt ?? killedAt) - killedAt);
+  const cuts = diary.wanted.flatMap(({ drawn, tries }) => (drawn.kind === "cut" ? tries : []));
+  const brokenByProvider = cuts.filter((tried) => tried.outcome === "broken" && !isKilled(diary, tried)).length;
+  const faults = diary.asked.filter(({ isFault }) => isFault).length;
+  const stillOpen = diary.remains.open === 0 ? [] : [`${diary.remains.open} runs have no end on record`];
+  return {
+    streams: diary.wanted.length,
+    whole: diary.wanted.filter(isWhole).length,
+    brokenByKills: broken.reduce((sum, { killed }) => sum + killed, 0),
+    streamsBroken: hit.length,
+    recovered: hit.filter(({ wanted }) => isWhole(wanted)).length,
+    brokenByProvider,
+    unseen: faults - brokenByProvider,
+    told: diary.wanted.filter(isTold).map((one) => `${nameOf(one)}: ${lastOf(one)?.status}, ${lastOf(one)?.said}`),
+    questions: diary.remains.questions,
+    deadRuns: diary.left.length,
+    latestMs: Math.max(0, ...decided),
+    bars: [
+      { what: "lost", found: lost(diary) },
+      { what: "twice: text or a call at a client", found: damaged(diary) },
+      { what: "twice: requests without a reason", found: twice(diary) },
+      { what: "survivors' streams touched", found: touched(diary) },
+      { what: `a dead gateway's run decided later than lease + 5 s`, found: undecided(diary) },
+      { what: "runs without an end", found: stillOpen },
+      { what: "gateways that ended by themselves", found: diary.crashes },
+    ],
+  };
+};
+
+/** Whether every bar is kept. */
+export const holds = ({ bars }: Verdict): boolean => bars.every(({ found }) => found.length === 0);

@@ -1,0 +1,162 @@
+import { assert, describe, it } from "@effect/vitest";
+import type { Tried, Wanted } from "../../scripts/cluster/Client.ts";
+import type { Diary } from "../../scripts/cluster/Diary.ts";
+import { argumentsOf, type Drawn, idIn, protocols, streams, textOf } from "../../scripts/cluster/Drawn.ts";
+import { holds, judged } from "../../scripts/cluster/Judge.ts";
+import type { Asked } from "../../scripts/cluster/Provider.ts";
+import { Reading } from "../../scripts/cluster/Reading.ts";
+import { lines } from "../../scripts/cluster/Report.ts";
+import { bodyOf, wholeOf } from "../../scripts/cluster/Wires.ts";
+
+const drawn: Drawn = { id: 1, protocol: "chat", kind: "call", deltas: 4, everyMs: 40 };
+
+const tried = (more: Partial<Tried> = {}): Tried => ({
+  from: 1_000,
+  to: 2_000,
+  place: { node: 0, life: 1 },
+  run: "gw_1",
+  status: 200,
+  text: textOf(drawn),
+  calls: [argumentsOf(drawn)],
+  outcome: "whole",
+  said: "ended",
+  ...more,
+});
+
+const wanted = (tries: ReadonlyArray<Tried>, of: Partial<Drawn> = {}): Wanted => ({
+  drawn: { ...drawn, ...of },
+  tries,
+  isOver: true,
+});
+
+const asked = (more: Partial<Asked> = {}): Asked => ({
+  stream: 1,
+  at: 1_000,
+  isFault: false,
+  isWhole: true,
+  closedAt: 2_000,
+  ...more,
+});
+
+const broken = tried({ outcome: "broken", text: "1.0 ", calls: [], said: "aborted" });
+const kill = { at: 2_000, goneAt: 2_010, node: 0, life: 1 };
+
+const diary = (more: Partial<Diary> = {}): Diary => ({
+  leaseMs: 3_000,
+  wanted: [wanted([tried()])],
+  asked: [asked()],
+  kills: [],
+  left: [],
+  remains: { runs: 1, open: 0, questions: 0 },
+  crashes: [],
+  ...more,
+});
+
+const brokenBars = (it: Diary): ReadonlyArray<string> =>
+  judged(it).bars.flatMap(({ found, what }) => (found.length > 0 ? [what] : []));
+
+describe("the judge of a cluster", () => {
+  it("has nothing against a stream that is whole, and counts one that a kill broke as recovered by its repeat", () => {
+    assert.deepStrictEqual(brokenBars(diary()), []);
+    const again = diary({
+      wanted: [wanted([broken, tried({ from: 3_000, to: 4_000, place: { node: 1, life: 1 } })])],
+      asked: [asked(), asked({ at: 3_000, closedAt: 4_000 })],
+      kills: [kill],
+      left: [{ run: "gw_1", killedAt: 2_000, decidedAt: 9_900 }],
+    });
+    assert.deepStrictEqual(brokenBars(again), []);
+    assert.deepInclude(judged(again), { streamsBroken: 1, recovered: 1, whole: 1, deadRuns: 1, latestMs: 7_900 });
+  });
+
+  const cases: ReadonlyArray<readonly [string, Partial<Diary>, string]> = [
+    ["a client that has not the whole text", { wanted: [wanted([tried({ text: "1.0 " })])] }, "lost"],
+    ["a client that never had a response", { wanted: [wanted([])], asked: [] }, "lost"],
+    ["a call that did not come", { wanted: [wanted([tried({ calls: [] })])] }, "lost"],
+    [
+      "a delta that came twice",
+      { wanted: [wanted([tried({ text: "1.0 1.0 1.1 " }), tried()])] },
+      "twice: text or a call at a client",
+    ],
+    [
+      "a call that was handed over twice",
+      { wanted: [wanted([tried(), tried()])] },
+      "twice: text or a call at a client",
+    ],
+    [
+      "a request that nobody has a reason for",
+      { asked: [asked(), asked({ at: 2_500, closedAt: 3_000 })] },
+      "twice: requests without a reason",
+    ],
+    [
+      "two requests at the same time",
+      {
+        wanted: [wanted([broken, tried()])],
+        kills: [kill],
+        asked: [asked({ closedAt: 30_000 }), asked({ at: 5_000, closedAt: 6_000 })],
+      },
+      "twice: requests without a reason",
+    ],
+    [
+      "a response that broke at a gateway that lived",
+      { wanted: [wanted([broken, tried()])], kills: [{ ...kill, node: 1 }], asked: [asked(), asked({ at: 3_000 })] },
+      "survivors' streams touched",
+    ],
+    [
+      "a run that was decided late",
+      { left: [{ run: "gw_1", killedAt: 0, decidedAt: 8_001 }] },
+      "a dead gateway's run decided later than lease + 5 s",
+    ],
+    [
+      "a run that was not decided",
+      { left: [{ run: "gw_1", killedAt: 0, decidedAt: undefined }] },
+      "a dead gateway's run decided later than lease + 5 s",
+    ],
+    ["a run without an end", { remains: { runs: 1, open: 1, questions: 0 } }, "runs without an end"],
+    ["a gateway that crashed", { crashes: ["out of memory"] }, "gateways that ended by themselves"],
+  ];
+
+  for (const [what, more, bar] of cases) {
+    it(`finds ${what}`, () => {
+      const verdict = judged(diary(more));
+      assert.deepStrictEqual(brokenBars(diary(more)), [bar]);
+      assert.isFalse(holds(verdict));
+      assert.include(lines(verdict).join("\n"), `${bar}:\n  `);
+    });
+  }
+
+  it("lets the provider's own cut break one response of its stream, and no second one", () => {
+    const whole = tried({ calls: [] });
+    const requests = [
+      asked({ isFault: true }),
+      asked({ at: 3_000, closedAt: 4_000 }),
+      asked({ at: 5_000, closedAt: 6_000 }),
+    ];
+    const once = diary({ wanted: [wanted([broken, whole], { kind: "cut" })], asked: requests.slice(0, 2) });
+    assert.deepStrictEqual(brokenBars(once), []);
+    assert.strictEqual(judged(once).brokenByProvider, 1);
+    const twice = diary({ wanted: [wanted([broken, broken, whole], { kind: "cut" })], asked: requests });
+    assert.deepStrictEqual(brokenBars(twice), ["survivors' streams touched"]);
+  });
+});
+
+describe("the streams of a cluster", () => {
+  for (const protocol of protocols) {
+    it(`of ${protocol} are read as they were written, in any pieces, and are not whole without their end`, () => {
+      const one: Drawn = { ...drawn, protocol };
+      const bytes = Buffer.from(wholeOf(one));
+      const reading = new Reading(protocol);
+      for (let at = 0; at < bytes.length; at += 7) reading.push(bytes.subarray(at, at + 7));
+      assert.deepStrictEqual([reading.text, reading.calls, reading.isWhole], [textOf(one), [argumentsOf(one)], true]);
+      const cut = new Reading(protocol);
+      cut.push(bytes.subarray(0, Math.floor(bytes.length / 2)));
+      assert.isFalse(cut.isWhole);
+      assert.isTrue(textOf(one).startsWith(cut.text));
+      assert.strictEqual(idIn(bodyOf(one)), 1);
+    });
+  }
+
+  it("are the same for a seed", () => {
+    const [one, other] = [streams(7), streams(7)];
+    for (let n = 0; n < 50; n += 1) assert.deepStrictEqual(one(), other());
+  });
+});
