@@ -77,7 +77,11 @@ export const long: ReadonlyArray<string> = [
 ];
 
 /** Tests that need a PostgreSQL server, which the suite starts: `npm run test:pg`. */
-export const postgres: ReadonlyArray<string> = ["test/cluster/Cluster.test.ts", "test/recorder/postgres/*.test.ts"];
+export const postgres: ReadonlyArray<string> = [
+  "test/cluster/Cluster.test.ts",
+  "test/gateway/postgres/*.test.ts",
+  "test/recorder/postgres/*.test.ts",
+];
 
 /** Every test file. */
 const all = "test/**/*.test.ts";

@@ -4,7 +4,12 @@
 import { Console, Effect, Layer, Option } from "effect";
 import { Command } from "effect/cli";
 import { GatewayError, type GatewaySettings, settingsOf } from "../gateway/config/GatewayOptions.ts";
-import { type ProgramOptions, problemOfWorkers, workersOf } from "../gateway/config/ProgramOptions.ts";
+import {
+  type ProgramOptions,
+  problemOfDeliveryLog,
+  problemOfWorkers,
+  workersOf,
+} from "../gateway/config/ProgramOptions.ts";
 import { Gateway } from "../gateway/Gateway.ts";
 import { layer } from "../gateway/GatewayLayers.ts";
 import * as GatewayLog from "../gateway/log/GatewayLog.ts";
@@ -35,7 +40,7 @@ export const serveCommand = Command.make(
     if (foreign !== undefined) return yield* fail(reason, foreign);
     const settings = settingsOf(program);
     if (settings instanceof GatewayError) return yield* fail(reason, settings.message);
-    const problem = problemOfWorkers(program);
+    const problem = problemOfWorkers(program) ?? problemOfDeliveryLog(program);
     if (problem !== undefined) return yield* fail(reason, problem);
     if (given.check) return yield* Console.log(servedText(settings, program));
     if (workersOf(program) > 1) return yield* severally(given, program, settings);

@@ -16,6 +16,7 @@ import { Clock, Context, Deferred, Effect, FiberSet, Layer, Option, Redacted, ty
 import type { RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
+import { DeliveryStore } from "../recorder/delivery/DeliveryStore.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
@@ -31,6 +32,7 @@ import {
   portDefault,
   settingsOf,
 } from "./config/GatewayOptions.ts";
+import { Deliveries } from "./delivery/Deliveries.ts";
 import { Access } from "./log/AccessRecord.ts";
 import { ClientResponse, errorBody, flushMs } from "./proxy/ClientResponse.ts";
 import { Page } from "./proxy/PageHandler.ts";
@@ -103,7 +105,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const page = Option.getOrUndefined(yield* Effect.serviceOption(Page));
   const store = yield* storeState;
   const watch = yield* PathWatch.make;
-  const { attachments, serveSiblings } = yield* attaching(meter, Deferred.await(closing));
+  const { attachments, serveSiblings } = yield* attaching(meter, Deferred.await(closing), () => serving.settings);
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
     ...{ settings, attachments, bodies, memory, meter, page, store, watch, reach: upstreams.reach },
     draining: () => draining,
@@ -155,11 +157,22 @@ const urlOf = ({ host, tls }: GatewaySettings, port: number): string =>
   `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 
 /** The runs that may outlive their clients, and what this process does for the clients of other workers. */
-const attaching = Effect.fnUntraced(function* (meter: TrafficMeter["Service"], closing: Effect.Effect<void>) {
+const attaching = Effect.fnUntraced(function* (
+  meter: TrafficMeter["Service"],
+  closing: Effect.Effect<void>,
+  settings: () => GatewaySettings,
+) {
   const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
   const clock = yield* Clock.Clock;
   const siblings = yield* Siblings.make(bus);
-  const attachments = yield* Attachments.make({ meter, siblings, closing, secret: bus?.secret });
+  const log = Option.getOrUndefined(yield* Effect.serviceOption(DeliveryStore));
+  const deliveries = log === undefined ? undefined : yield* Deliveries.make(log);
+  const tokenDigest = (name: string) => settings().tokens.find((token) => token.name === name)?.digest;
+  // The gateways over one log make the same keys, the workers of one machine too.
+  const secret = log === undefined ? bus?.secret : Redacted.make(log.secret);
+  const attachments = yield* Attachments.make({ meter, siblings, closing, secret, deliveries, tokenDigest });
+  // Before the runs that linger are forgotten.
+  if (deliveries !== undefined) yield* Effect.addFinalizer(() => deliveries.owner.close);
   const serve: SiblingServing["serve"] = (wish, client) => {
     if (wish._tag === "Stream") return serveHeld(wish, client, attachments);
     const { asked, idempotencyKey, key, repeats } = wish;

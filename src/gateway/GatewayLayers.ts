@@ -5,6 +5,7 @@ import { Layer } from "effect";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import { none } from "../domain/Prices.ts";
 import type { Paths } from "../paths/Paths.ts";
+import type { DeliveryStore } from "../recorder/delivery/DeliveryStore.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { leaseMsDefault } from "../recorder/sql/SqlRunRecorder.ts";
@@ -73,7 +74,9 @@ export const layer = (
     ...(hold ? { terms: { expiryMs: holdMs } } : {}),
     ...(worker === undefined ? {} : { siblings: worker }),
   });
+  const log = deliveriesOf(program);
   const behind = StreamProcessor.layer.pipe(
+    Layer.provideMerge(log),
     Layer.provideMerge(decisions),
     Layer.provideMerge(recovery),
     Layer.provideMerge(StoreHealth.watching(recorderOf(program, worker?.process))),
@@ -87,6 +90,13 @@ export const layer = (
     ? Layer.provideMerge(gateway, behind)
     : Layer.provideMerge(Layer.provideMerge(gateway, page), behind);
 };
+
+/** The delivery log, where it is asked for and the store is a server. */
+const deliveriesOf = ({
+  db = "",
+  deliveryLog,
+}: GatewayProgram): Layer.Layer<DeliveryStore, RecorderError, RunRecorder> | Layer.Layer<never> =>
+  deliveryLog === true && RunStore.isServer(db) ? RunStore.deliveries(db) : Layer.empty;
 
 /**
  * A commit survives a crash of the process, not of the machine: a gateway's run is lost with its client in either case, and

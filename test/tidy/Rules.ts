@@ -79,6 +79,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["transfer"],
     ["export", "sql/entry", "sql/sqlite", "sql/postgres"],
     ["sql"],
+    ["delivery"],
     ["postgres"],
     ["store"],
   ],
@@ -106,6 +107,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["body", "routing"],
     ["routes"],
     ["proxy", "page/style", "page/geometry"],
+    ["delivery"],
     ["attach"],
     ["page"],
     [""],
@@ -123,7 +125,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
 };
 
 /** SQL stands in a folder of its own and has an entry point of its own: the core's entries must not reach it. */
-const unstableHomes = /^src\/recorder\/(?:sql|postgres|store)\//;
+const unstableHomes = /^src\/recorder\/(?:delivery|sql|postgres|store)\//;
 
 /** What the package promises to load nothing but stable `effect` modules. */
 const coreEntries = ["src/index.ts", "src/policy/index.ts", "src/provider/index.ts"];

@@ -235,6 +235,11 @@ export const serveFlags = {
     "STREAM_RECOVERY_REQUIRE_STORE",
     "/readyz says 503 while the store takes no writes; without it 200, as requests are served all the same",
   ),
+  deliveryLog: yes(
+    "delivery-log",
+    "STREAM_RECOVERY_DELIVERY_LOG",
+    "With PostgreSQL: what clients of lingering runs are sent is logged there for as long as they linger, sealed with a key that only the client holds, so that it may come back to any gateway over the same database",
+  ),
   retryEmpty: word(
     "retry-empty",
     "STREAM_RECOVERY_RETRY_EMPTY",

@@ -150,6 +150,7 @@ const plainOf = (given: Given): ProgramOptions => {
     logFormat: get(given.logFormat),
     accessLog: Option.getOrUndefined(Option.map(given.accessLog, (it) => it === "on")),
     requireStore: get(given.requireStore),
+    deliveryLog: get(given.deliveryLog),
     retryEmpty: Option.getOrUndefined(Option.map(given.retryEmpty, (it) => it === "on")),
     tolerance: get(doneCompletes) === true ? { doneWithoutFinish: true } : undefined,
     token: secret === "" ? undefined : secret,

@@ -116,13 +116,14 @@ const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
 const optionLines = (program: ProgramOptions): ReadonlyArray<string> => {
   const { accessLog, budget, clocks, connectMs, db, holdMaxMs, holdMs, keepAliveMs, leaseMs, limits, logFormat } =
     program;
-  const { lingerMaxMs, lingerMs, onQuestion, policy, requireStore, retryEmpty, workers } = program;
+  const { deliveryLog, lingerMaxMs, lingerMs, onQuestion, policy, requireStore, retryEmpty, workers } = program;
   const chosen = {
     accessLog,
     budget,
     clocks,
     connectMs,
     db,
+    deliveryLog,
     holdMaxMs,
     holdMs,
     keepAliveMs,

@@ -60,6 +60,13 @@ export class AttachKeys {
       .digest("hex");
   }
 
+  /** The digest of the name that a client gave its request. */
+  named(idempotencyKey: string): string {
+    return this.#begun()
+      .update(JSON.stringify(["named", idempotencyKey]))
+      .digest("hex");
+  }
+
   #begun(): Hmac {
     return createHmac("sha256", this.#key);
   }

@@ -9,6 +9,9 @@ import { Clock, type Context, Effect, type Redacted, type Scope } from "effect";
 import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import type { AttachableRun } from "../api/Traffic.ts";
+import { secretOf } from "../delivery/ClientSecret.ts";
+import { Deliveries, type Returning } from "../delivery/Deliveries.ts";
+import type { DeliveryBeginning } from "../delivery/DeliveryOwner.ts";
 import { countAttached, countEvicted } from "../log/RequestMeasures.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import type { TrafficMeter } from "../proxy/TrafficMeter.ts";
@@ -36,6 +39,10 @@ export interface AttachListeners {
   readonly siblings?: Siblings | undefined;
   /** What all of them make their keys of. */
   readonly secret?: Redacted.Redacted<string> | undefined;
+  /** The delivery log; undefined where a client comes back to this machine only. */
+  readonly deliveries?: Deliveries | undefined;
+  /** The digest of a token of the gateway's own. */
+  readonly tokenDigest?: ((name: string) => Uint8Array | undefined) | undefined;
 }
 
 /** A run that begins, and what of its request is told an operator. */
@@ -58,6 +65,8 @@ interface Known {
   readonly due: Deadline;
   /** The siblings are told of it. */
   isTold: boolean;
+  /** How it is kept for clients that come back elsewhere; undefined where it is not. */
+  readonly delivered: Omit<DeliveryBeginning, "runId"> | undefined;
 }
 
 const none = Effect.succeed(false);
@@ -65,6 +74,8 @@ const noClients: ReadonlySet<ClientResponse> = new Set();
 
 /** The runs of a gateway that may outlive their clients. */
 export class Attachments {
+  /** The delivery log; undefined where there is none. */
+  readonly deliveries: Deliveries | undefined;
   readonly #registry: AttachRegistry;
   readonly #keys: AttachKeys;
   readonly #known = new Map<AttachEntry, Known>();
@@ -82,6 +93,7 @@ export class Attachments {
   ) {
     this.#registry = new AttachRegistry(limits);
     this.#listeners = listeners;
+    this.deliveries = listeners.deliveries;
     this.#keys = new AttachKeys(listeners.secret);
     this.#clock = clock;
     this.#deadlines = Deadlines.of(clock);
@@ -141,7 +153,15 @@ export class Attachments {
     const run = new LingeringRun(entry, this.#serving, refuse);
     const due: Deadline = { act: () => this.#look(run), at: 0, place: -1 };
     const { tenant: token, upstream } = request;
-    const known: Known = { run, due, upstream, token, begunAt: this.#now(), isTold: false };
+    const known: Known = {
+      run,
+      due,
+      upstream,
+      token,
+      begunAt: this.#now(),
+      isTold: false,
+      delivered: this.#delivered(key, request, wish),
+    };
     this.#known.set(entry, known);
     if (idempotencyKey !== undefined) this.#tell(known, "soon");
     this.evicted(evicted);
@@ -156,9 +176,29 @@ export class Attachments {
     });
   }
 
+  /** How a run is to be kept for clients that come back elsewhere. */
+  #delivered(request: string, holder: Holder, { idempotencyKey }: AttachWish): Known["delivered"] {
+    if (this.deliveries === undefined) return undefined;
+    const secret = this.#secretOf(holder);
+    return secret === undefined ? undefined : { request, named: this.#nameOf(idempotencyKey), secret };
+  }
+
+  #secretOf(holder: Holder): string | undefined {
+    const { tenant } = holder;
+    return secretOf(holder, tenant === undefined ? undefined : this.#listeners.tokenDigest?.(tenant));
+  }
+
+  #nameOf(idempotencyKey: string | undefined): string | undefined {
+    return idempotencyKey === undefined ? undefined : this.#keys.named(idempotencyKey);
+  }
+
   /** The run has its name. */
-  named({ entry }: LingeringRun, runId: string): void {
-    if (entry.runId === undefined) this.#registry.named(entry, runId);
+  named(run: LingeringRun, runId: string): void {
+    const { entry } = run;
+    if (entry.runId !== undefined) return;
+    this.#registry.named(entry, runId);
+    const delivered = this.#known.get(entry)?.delivered;
+    if (delivered !== undefined) this.deliveries?.owner.begin(run, { runId, ...delivered });
   }
 
   /** Tells and counts what was evicted; a run that nobody can have any more is over. */
@@ -179,7 +219,8 @@ export class Attachments {
   /** Whether a request might attach to a run that there is: `repeated` says whether it does. */
   mightRepeat(wish: AttachWish): boolean {
     if (this.#closing) return false;
-    return this.#registry.mightAnswer(wish) || this.#listeners.siblings?.mightAnswer(wish) === true;
+    if (this.#registry.mightAnswer(wish) || this.#listeners.siblings?.mightAnswer(wish) === true) return true;
+    return this.deliveries !== undefined && Deliveries.mightRepeat(wish);
   }
 
   /**
@@ -200,6 +241,27 @@ export class Attachments {
         isTheirs ? Effect.succeed(true) : this.repeatedHere(key, wish, client),
       );
     });
+  }
+
+  /** The same for a run of another machine. */
+  repeatedElsewhere(
+    request: KeyedRequest,
+    key: string,
+    wish: AttachWish,
+    client: ClientResponse,
+  ): Effect.Effect<boolean> {
+    const { deliveries } = this;
+    if (deliveries === undefined || !Deliveries.mightRepeat(wish)) return none;
+    return Effect.suspend(() =>
+      this.#closing
+        ? none
+        : deliveries.repeated([key, this.#nameOf(wish.idempotencyKey)], wish, this.returning(request, client)),
+    );
+  }
+
+  /** A client that comes back, and what it shows. */
+  returning(holder: Holder, client: ClientResponse): Returning {
+    return { client, secret: this.#secretOf(holder) };
   }
 
   /** The same for a run of this process. */
@@ -277,6 +339,8 @@ export class Attachments {
 
   /** Ends a run in its user's name, at once. */
   cancel(run: LingeringRun): void {
+    const { runId } = run.entry;
+    if (runId !== undefined) this.deliveries?.owner.drop(runId);
     this.#stop(run, "cancelled");
   }
 
@@ -314,6 +378,7 @@ export class Attachments {
     this.#known.delete(entry);
     if (known === undefined) return;
     this.#deadlines.clear(known.due);
+    this.deliveries?.owner.over(known.run);
     if (known.isTold) this.#listeners.siblings?.held.over(entry.terms.request);
   }
 

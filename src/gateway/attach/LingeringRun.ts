@@ -68,6 +68,8 @@ export class LingeringRun {
   #onStop: ((why: StopReason) => void) | undefined;
   /** Undefined once the response has a head: a run lingers behind its end, and must not keep its request with it (L11). */
   #refuse: Refusal | undefined;
+  /** Somebody at another gateway reads; told where it loses its place. */
+  #elsewhere: (() => void) | undefined;
   readonly #serving: LingeringServing;
   /** Each looks again with every change. */
   readonly #watchers = new Set<() => void>();
@@ -84,6 +86,16 @@ export class LingeringRun {
   /** The client that reads now. */
   get client(): ClientResponse | undefined {
     return this.#reader?.client;
+  }
+
+  /** The head that goes to clients, once there is one. */
+  get head(): { readonly head: RelayHead; readonly streaming: boolean } | undefined {
+    return this.#head;
+  }
+
+  /** How the body is over. */
+  get bodyEnd(): "end" | "break" | undefined {
+    return this.#bodyEnd;
   }
 
   /** Whether the run is to bring more: its client has taken everything, or nobody reads. */
@@ -226,6 +238,7 @@ export class LingeringRun {
 
   /** Gives a client the one place, from a byte on; another one that has it loses it. */
   take(client: ClientResponse, at: number): Reader {
+    this.#unseatsElsewhere();
     const before = this.#reader;
     const reader: Reader = { client, at, extra: [], isHeaded: false, resume: undefined, over: false };
     this.#reader = reader;
@@ -235,6 +248,44 @@ export class LingeringRun {
     if (this.#reader === reader) this.presence.returns();
     this.changed();
     return reader;
+  }
+
+  /**
+   * Gives the one place to a client of another gateway, which reads what is logged of the run.
+   *
+   * @param lost called when it loses the place to a client of this one
+   */
+  takenElsewhere(lost: () => void): void {
+    const reads = this.#reader;
+    this.#reader = undefined;
+    this.#elsewhere = lost;
+    this.#serving.registry.joined(this.entry);
+    if (reads !== undefined) this.#replaced(reads);
+    this.presence.returns();
+    this.#serving.changed(this, "attached");
+    this.changed();
+  }
+
+  /** The client of another gateway has gone. */
+  leftElsewhere(): void {
+    if (this.#elsewhere === undefined) return;
+    this.#elsewhere = undefined;
+    this.presence.leaves();
+    this.#serving.registry.left(this.entry, this.#serving.now(), false);
+    this.#serving.changed(this, "left");
+    this.changed();
+  }
+
+  /** Its user has stopped it at another gateway. */
+  cancelledElsewhere(): void {
+    this.#serving.registry.drop(this.entry);
+    this.stopped("cancelled");
+  }
+
+  #unseatsElsewhere(): void {
+    const lost = this.#elsewhere;
+    this.#elsewhere = undefined;
+    lost?.();
   }
 
   /** Another client has its place: it waits for nothing more. */

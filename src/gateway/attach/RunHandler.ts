@@ -60,6 +60,7 @@ const attachable = Effect.fnUntraced(function* (
   const request: KeyedRequest = { body, headers, method, tenant, target: asked.target, upstream: asked.server.name };
   const key = yield* serving.attachments.keyOf(request);
   if (yield* serving.attachments.repeated(key, asked.attach, client)) return;
+  if (yield* serving.attachments.repeatedElsewhere(request, key, asked.attach, client)) return;
   if (asked.attach.lingerMs === 0) return yield* relay(plan, asked, client, serving);
   const manner = mannerOf({ headers, protocol: plan.protocol.id, asked: asked.asked }, serving.settings.manner);
   const ended: EndedRequest = { plan, manner, upstream: asked.upstream, client, repeats: serving.options.repeats };

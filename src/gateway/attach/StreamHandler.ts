@@ -7,6 +7,7 @@
  */
 import { Effect } from "effect";
 import type { RelayRequest } from "../../adapters/relay/RelayTransport.ts";
+import { broken, evicted, noMethod, noSuchByte, unknown } from "../delivery/StreamRefusals.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import type { TrafficMeter } from "../proxy/TrafficMeter.ts";
 import type { Address } from "../routing/Address.ts";
@@ -70,6 +71,8 @@ export const serveHeld = (
     );
   });
 
+const none = Effect.succeed("none" as const);
+
 const refuse = (refused: Refused, client: ClientResponse): Effect.Effect<void> =>
   Effect.suspend(() => {
     client.refuse(refused, undefined, [noStore]);
@@ -97,7 +100,12 @@ const answered = Effect.fnUntraced(function* (
     { _tag: "Stream", run_id, holder, method, from: from ?? null },
     client,
   );
-  return elsewhere === "none" ? unknown : elsewhere;
+  if (elsewhere !== "none") return elsewhere;
+  const delivered = yield* attachments.deliveries?.streamed(
+    { run_id, method, from },
+    attachments.returning(asked, client),
+  ) ?? none;
+  return delivered === "none" ? unknown : delivered;
 });
 
 /** Gives a client what it asks of a run. */
@@ -125,36 +133,3 @@ const given = Effect.fnUntraced(function* (
   yield* attachments.serve(run, client, from, "stream");
   return "served";
 });
-
-const unknown: Refused = {
-  status: 404,
-  reason: "stream",
-  message:
-    "There is no such stream for the credentials of this request: there never was, its time is over, or the gateway has been started anew since.",
-};
-
-const evicted: Refused = {
-  status: 410,
-  reason: "evicted",
-  message: "This response has become too long to be kept, or too many others are: it cannot be attached to any more.",
-};
-
-const broken: Refused = {
-  status: 410,
-  reason: "broken",
-  message: "This response broke behind the byte that the client has: there is no more of it.",
-};
-
-const noSuchByte: Refused = {
-  status: 400,
-  reason: "offset",
-  message:
-    "Last-Event-ID says how many bytes of the decoded body the client has: a whole number, at most those that were sent.",
-};
-
-const noMethod: Refused = {
-  status: 405,
-  reason: "method",
-  message: "A stream is read by GET and ended by DELETE.",
-  headers: [["allow", "GET, HEAD, DELETE"]],
-};

@@ -35,6 +35,7 @@ export const optionsOf = (config: ConfigSchema): ProgramOptions => ({
     requireStore: config.require_store,
     retryEmpty: config.retry_empty,
     db: config.db,
+    deliveryLog: config.delivery_log,
     leaseMs: config.lease_ms,
     workers: config.workers,
   }),

@@ -294,6 +294,11 @@ export const ConfigSchema = Schema.Struct({
       `The longest that a request may ask for by \`x-recovery-linger\`, in ms; ${lingerMaxMsDefault} where it is left out`,
     ),
   ),
+  delivery_log: Schema.optionalKey(
+    Schema.Boolean.annotate(
+      said("With PostgreSQL: a client of a run that lingers may come back to any gateway over it; left out, no"),
+    ),
+  ),
   comment_ms: Schema.optionalKey(milliseconds("A client that waits hears something every so often, in ms")),
   clients: Schema.optionalKey(
     Schema.Record(Schema.String, client).annotate(

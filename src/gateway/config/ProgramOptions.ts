@@ -15,6 +15,11 @@ export interface ProgramOptions extends GatewayOptions {
   readonly holdMs?: number;
   /** Lease of this process in the database, in milliseconds: so long after its death its runs are recovered. */
   readonly leaseMs?: number;
+  /**
+   * Whether a client may come back to any gateway over the same PostgreSQL: what a lingering run's client is sent is logged there for as
+   * long as the run lingers, sealed with a key of the client's own. Off by default.
+   */
+  readonly deliveryLog?: boolean;
   /** What models cost, by name or by its beginning with `*` behind: for the page and for metrics. */
   readonly prices?: Prices;
   /** How a line of the log is written; `text` by default. */
@@ -37,6 +42,12 @@ export const inMemory = "memory";
 export const problemOfWorkers = (program: ProgramOptions): string | undefined =>
   workersOf(program) > 1 && program.db === inMemory
     ? "workers: several of them share one store, which is a file: name one by --db, or serve with one worker"
+    : undefined;
+
+/** What is wrong with the delivery log, in one line. */
+export const problemOfDeliveryLog = ({ db = "", deliveryLog }: ProgramOptions): string | undefined =>
+  deliveryLog === true && !/^postgres(?:ql)?:/i.test(db)
+    ? "deliveryLog: gateways share it in PostgreSQL: name an address by --db (postgres://…), or leave it out"
     : undefined;
 
 /**

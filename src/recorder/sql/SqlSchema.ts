@@ -14,7 +14,7 @@ import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
  * Version of the tables: the number of migrations. A store of a newer one is used where it says that programs of this version
  * still read and write it rightly (`min_reader`, `min_writer`), and is refused where it does not.
  */
-export const schemaVersion = 3;
+export const schemaVersion = 4;
 
 /** What a store is to this program. */
 export interface Ready {
@@ -217,6 +217,26 @@ const third = Effect.fnUntraced(function* ({ dialect, facts, groups, meta, prefi
   yield* sql`INSERT INTO ${meta} (name, value) VALUES ('shared_key', ${secret})`;
 });
 
+/** What clients may come back to at another machine. Tables that nothing is written to cost nothing, and a file has no other machine. */
+const deliveries = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effect.Effect<void, SqlError> => {
+  if (dialect.name !== "postgres") return Effect.void;
+  const [all, parts] = [sql.literal(`${prefix}deliveries`), sql.literal(`${prefix}deliveryparts`)];
+  const { word } = dialect;
+  return Effect.gen(function* () {
+    yield* sql`CREATE UNLOGGED TABLE ${all} (
+      run_id ${word} PRIMARY KEY, node ${word} NOT NULL, request ${word} NOT NULL, named ${word} NOT NULL,
+      salt BYTEA NOT NULL, lock BYTEA NOT NULL, linger_ms DOUBLE PRECISION NOT NULL, state ${word} NOT NULL,
+      bytes INTEGER NOT NULL DEFAULT 0, beats INTEGER NOT NULL DEFAULT 0, expires_at TIMESTAMPTZ NOT NULL,
+      wish ${word}, wish_how ${word}, refused ${word}, reader ${word}, reader_beats INTEGER NOT NULL DEFAULT 0)`;
+    yield* sql`CREATE INDEX ${sql.literal(`${prefix}deliveries_asked`)} ON ${all} (request)`;
+    yield* sql`CREATE INDEX ${sql.literal(`${prefix}deliveries_kept`)} ON ${all} (expires_at)`;
+    yield* sql`CREATE INDEX ${sql.literal(`${prefix}deliveries_live`)} ON ${all} (node) WHERE state = 'live'`;
+    yield* sql`CREATE UNLOGGED TABLE ${parts} (
+      run_id ${word} NOT NULL REFERENCES ${all} (run_id) ON DELETE CASCADE, n INTEGER NOT NULL, at INTEGER NOT NULL,
+      sealed BYTEA NOT NULL, PRIMARY KEY (run_id, n))`;
+  });
+};
+
 /** The oldest version whose programs still read rightly what is written now. */
 const oldestReader = 2;
 
@@ -228,4 +248,5 @@ const migrations: ReadonlyArray<(tables: SqlTables.SqlTables) => Effect.Effect<v
   first,
   second,
   third,
+  deliveries,
 ];

@@ -3,6 +3,7 @@
  */
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
+import type { DeliveryStore } from "../delivery/DeliveryStore.ts";
 import * as PostgresAddress from "../postgres/PostgresAddress.ts";
 import { RecorderError } from "../RecorderError.ts";
 import type { RunRecorder } from "../RunRecorder.ts";
@@ -51,6 +52,15 @@ export const layer = (
     ),
   );
 };
+
+/** The delivery log beside the runs of a server; its tables are those that the recorder makes. */
+export const deliveries = (address: string): Layer.Layer<DeliveryStore, RecorderError, RunRecorder> =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.tryPromise({ try: () => import("../postgres/PostgresDeliveries.ts"), catch: notLoaded }),
+      ({ layer: made }) => made({ address }),
+    ),
+  );
 
 const notLoaded = (cause: unknown): RecorderError =>
   new RecorderError({

@@ -34,6 +34,8 @@ export interface StatementProxy {
   broken: number;
   /** How many connections were refused. */
   refused: number;
+  /** Cuts the connections that there are. */
+  readonly cut: () => void;
   /** Holds the next statement that a pattern fits, once: on its way to the server, or its reply on the way back. */
   readonly hold: (pattern: RegExp, what?: "request" | "reply") => Held;
   /** Every statement that has passed, in order. */
@@ -59,6 +61,7 @@ const listening = (address: string) =>
     const target = inject("postgresSocket");
     const gates: Array<Gate> = [];
     const statements: Array<string> = [];
+    const sockets = new Set<Socket>();
     const proxy: StatementProxy = {
       address: address.replace(encodeURIComponent(target), encodeURIComponent(folder)),
       breaks: undefined,
@@ -67,6 +70,10 @@ const listening = (address: string) =>
       broken: 0,
       refused: 0,
       statements,
+      cut: () => {
+        for (const it of sockets) it.destroy();
+        sockets.clear();
+      },
       hold: (pattern, what = "request") => {
         const gate = { pattern, what, reached: Deferred.makeUnsafe<void>(), open: Deferred.makeUnsafe<void>() };
         gates.push(gate);
@@ -76,7 +83,6 @@ const listening = (address: string) =>
         };
       },
     };
-    const sockets = new Set<Socket>();
     const server = createServer((client) => {
       if (proxy.silent > 0) {
         proxy.silent -= 1;

@@ -1,0 +1,49 @@
+/**
+ * Holds the words with which a request for a run's response is refused.
+ */
+import type { Refused } from "../routing/Admission.ts";
+
+/** There is nothing for who asks. */
+export const unknown: Refused = {
+  status: 404,
+  reason: "stream",
+  message:
+    "There is no such stream for the credentials of this request: there never was, its time is over, or the gateway has been started anew since.",
+};
+
+/** The response is not kept any more. */
+export const evicted: Refused = {
+  status: 410,
+  reason: "evicted",
+  message: "This response has become too long to be kept, or too many others are: it cannot be attached to any more.",
+};
+
+/** The response has broken behind the byte that is asked for. */
+export const broken: Refused = {
+  status: 410,
+  reason: "broken",
+  message: "This response broke behind the byte that the client has: there is no more of it.",
+};
+
+/** The byte that is asked for is none of the response. */
+export const noSuchByte: Refused = {
+  status: 400,
+  reason: "offset",
+  message:
+    "Last-Event-ID says how many bytes of the decoded body the client has: a whole number, at most those that were sent.",
+};
+
+/** A stream takes no such method. */
+export const noMethod: Refused = {
+  status: 405,
+  reason: "method",
+  message: "A stream is read by GET and ended by DELETE.",
+  headers: [["allow", "GET, HEAD, DELETE"]],
+};
+
+/** The gateway that drives the run cannot be told. */
+export const unreached: Refused = {
+  status: 503,
+  reason: "unreached",
+  message: "The gateway that drives this run could not be told; try again.",
+};
