@@ -1,0 +1,208 @@
+/**
+ * Plays what docs/postgres.md and docs/postgres-operation.md tell an operator to type, on a server of its own.
+ */
+import { spawnSync } from "node:child_process";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
+import { Effect, Exit, Scope } from "effect";
+import * as Cluster from "../../../scripts/postgres/Cluster.ts";
+import { bin } from "../../cli/CommandLine.ts";
+import { serve } from "../../cli/ServeProcess.ts";
+import { blocks } from "../../package/Markdown.ts";
+import * as E from "../Entries.ts";
+import { SqlProcess } from "../sql/SqlProcess.ts";
+import { record } from "../suite/Bench.ts";
+import * as Databases from "./Databases.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "recorder-operation-"));
+const programs = Cluster.programs() ?? "";
+let cluster: Cluster.Cluster;
+
+/** What a page tells to type: marked `pg`, and with that word besides. */
+const told = (page: string, language: string, ...marks: ReadonlyArray<string>): ReadonlyArray<string> =>
+  blocks(readFileSync(new URL(`../../../docs/${page}`, import.meta.url), "utf8"))
+    .filter((it) => it.language === language && it.marks.join(" ") === ["pg", ...marks].join(" "))
+    .map(({ text }) => text);
+
+/** The address for a role. */
+const as = (role: string) => cluster.address("recovery").replace("user=postgres", `user=${role}`);
+
+/** Types commands, as a shell reads them. */
+const typed = (commands: string, role = "recovery") => {
+  const env = {
+    ...process.env,
+    PATH: [folder, programs, process.env.PATH].join(delimiter),
+    PGHOST: cluster.socket,
+    PGUSER: "postgres",
+    STREAM_RECOVERY_DB: as(role),
+  };
+  const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", commands], {
+    cwd: folder,
+    env,
+    encoding: "utf8",
+  });
+  return { status, stderr, stdout };
+};
+
+const done = (commands: string, role?: string): string => {
+  const { status, stderr, stdout } = typed(commands, role);
+  assert.strictEqual(status, 0, `${commands}\n${stderr}`);
+  return stdout;
+};
+
+const grants = (): string => told("postgres.md", "sql")[0] ?? "";
+
+const opened = (role = "recovery") => Databases.open({ address: as(role), leaseMs: 600 });
+
+beforeAll(() => {
+  const more = ["shared_preload_libraries=pg_stat_statements"];
+  cluster = Cluster.make(programs, undefined, more);
+  const path = join(folder, "stream-recovery");
+  writeFileSync(path, `#!/bin/sh\nexec "${process.execPath}" --no-warnings "${bin}" "$@"\n`);
+  chmodSync(path, 0o755);
+  cluster.psql("postgres", "CREATE DATABASE recovery");
+}, 60_000);
+
+afterAll(() => {
+  cluster.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("what the docs of PostgreSQL tell an operator to type", () => {
+  it.live("gives the gateways' role what it needs and no more, and the owner brings new tables", () =>
+    Effect.gen(function* () {
+      // The tables of the version before, made by their owner with its own program.
+      const before = yield* SqlProcess.start(as("postgres"), 1_000, 0, "previous");
+      assert.notProperty(before.opened, "failed");
+      yield* before.kill;
+      cluster.psql("recovery", "CREATE ROLE recovery LOGIN");
+      cluster.psql("recovery", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO recovery");
+      const refused = yield* Effect.flip(Effect.scoped(opened()));
+      assert.deepInclude(refused, { reason: "read_only" });
+      assert.match(refused.message, /a right on the tables is missing/);
+      const owner = typed("stream-recovery runs list", "postgres");
+      assert.deepInclude(owner, { status: 1, stdout: "" });
+      assert.match(owner.stderr, /no run is on record/);
+      cluster.psql("recovery", "DROP OWNED BY recovery; DROP ROLE recovery");
+      cluster.psql("recovery", grants());
+      const recorder = yield* opened();
+      yield* recorder.write("life", E.life("life"));
+      assert.deepStrictEqual(yield* record(recorder, "life"), E.folded(E.life("life")));
+      yield* recorder.write("asks", [E.begun("asks"), E.opened("asks", 1), E.asked("asks", 1), E.parked("question")]);
+      yield* recorder.answer({ run_id: "asks", revision: 1, choice: "retry", by: "person" });
+      yield* recorder.claim("asks");
+      yield* recorder.release("asks");
+      yield* recorder.probe ?? Effect.void;
+      const { shared } = recorder;
+      if (shared === undefined) return assert.fail("processes of a server know things together");
+      yield* shared.put("cooldown", "k", "{}", 60_000);
+      assert.strictEqual((yield* shared.all("cooldown")).length, 1);
+      assert.isDefined(yield* shared.take("cooldown", "k"));
+      yield* shared.spend("group", { retries: 1, tokens: 2 }, 60_000);
+      assert.isAtLeast(yield* shared.living, 1);
+      assert.strictEqual(yield* recorder.prune({ keep: 0 }), 1);
+      for (const forbidden of [
+        "CREATE TABLE mine (x INT)",
+        "DROP TABLE stream_recovery_runs",
+        "TRUNCATE stream_recovery_runs",
+      ]) {
+        const client = yield* Databases.client(as("recovery"), "gateway");
+        assert.match(
+          String((yield* Effect.flip(client.unsafe(forbidden))).reason.cause),
+          /permission denied|must be owner/,
+          forbidden,
+        );
+      }
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("says what there is to see, and what a role keeps behind a pooler", () =>
+    Effect.gen(function* () {
+      const recorder = yield* opened();
+      yield* recorder.write("seen", [E.begun("seen"), E.attempt(1)]);
+      const queries = told("postgres-operation.md", "sql");
+      assert.isAtLeast(queries.length, 9);
+      const found = queries.map((query) => ({ query, rows: cluster.psql("recovery", query) }));
+      const rowsOf = (text: string) => found.find(({ query }) => query.includes(text))?.rows ?? "none such";
+      assert.match(rowsOf("pg_stat_activity"), /^stream-recovery\|/m);
+      assert.match(rowsOf("stream_recovery_leases"), /@.*\|\d+\|0\|-?\d+\|1$/m);
+      assert.match(rowsOf("AS driven"), /^live\|\|t\|1\|/m);
+      assert.match(rowsOf("pg_stat_user_tables"), /^stream_recovery_runs\|/m);
+      assert.match(rowsOf("FROM pg_stat_statements"), /stream_recovery_runs/);
+      assert.match(rowsOf("min_writer"), /schema_version\|\d+/);
+      const kept = cluster.psql("recovery", "SELECT unnest(setconfig) FROM pg_db_role_setting ORDER BY 1").split("\n");
+      assert.deepStrictEqual(kept, [
+        "enable_seqscan=off",
+        "idle_in_transaction_session_timeout=10s",
+        "jit=off",
+        "lock_timeout=5s",
+        "statement_timeout=15s",
+      ]);
+      yield* recorder.write("seen", [E.ended()]);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("restores an older moment, and ends what was open then before any program goes on by it", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make();
+      const before = yield* Scope.provide(opened(), scope);
+      yield* before.write("over", E.life("over"));
+      yield* before.write("safe", [E.begun("safe"), E.attempt(1)]);
+      yield* before.write("parked", [E.begun("parked"), E.attempt(1), E.parked("interrupted")]);
+      const forgotten = yield* Scope.make();
+      const goesOn = yield* Scope.provide(opened(), forgotten);
+      yield* goesOn.write("goes on", [E.begun("goes on"), E.attempt(1)]);
+      for (const command of told("postgres-operation.md", "sh")) done(command);
+      yield* goesOn.write("goes on", [E.noted(1)]);
+      assert.isTrue(existsSync(join(folder, "base", "PG_VERSION")));
+      // What the dump does not know: by its record of this run no tool has begun, and nothing was shown.
+      yield* before.write("safe", [E.raised(1, { tools: [E.call("dispatched")], shown: "text", text_through: 1 })]);
+      yield* before.write("later", E.life("later"));
+      const digest = yield* before.digest("x");
+      yield* Scope.close(scope, Exit.void);
+      for (const command of told("postgres-operation.md", "sh", "restore")) done(command);
+      // A program that nobody has stopped: what it was told is on record is not any more, and it goes on all the same.
+      yield* goesOn.write("goes on", [E.noted(2)]);
+      const left = E.folded([E.begun("goes on"), E.attempt(1), E.noted(2)]);
+      assert.deepStrictEqual(yield* record(goesOn, "goes on"), left);
+      yield* Scope.close(forgotten, Exit.void);
+      for (const command of told("postgres-operation.md", "sh", "restored")) done(command);
+      const after = yield* opened();
+      assert.deepStrictEqual(yield* record(after, "over"), E.folded(E.life("over")));
+      assert.isUndefined(yield* after.run("later"));
+      assert.strictEqual(yield* after.digest("x"), digest);
+      for (const id of ["safe", "parked", "goes on"]) assert.strictEqual((yield* record(after, id)).state, "ended", id);
+      assert.deepStrictEqual(yield* after.orphans(), []);
+      yield* after.write("new", E.life("new"));
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("moves a file into the server and back by the command line", () =>
+    Effect.gen(function* () {
+      const db = "--db moved.db";
+      const out = done(
+        `stream-recovery runs export --all --out runs.jsonl; stream-recovery runs import ${db} runs.jsonl
+        stream-recovery runs export --all ${db} > again.jsonl; stream-recovery runs import again.jsonl`,
+      );
+      assert.match(out, /^\d+ runs added\n0 runs added, \d+ there already\n$/);
+    }),
+  );
+
+  for (const mode of ["fast", "immediate"] as const) {
+    it.live(`a gateway whose server has gone away (${mode}) ends at a signal, and so does a command`, () =>
+      Effect.gen(function* () {
+        const served = yield* serve(["--port", "0", "--db", as("recovery")]);
+        assert.match(served.url, /^http/, served.stderr());
+        cluster.stop(mode);
+        yield* Effect.addFinalizer(() => Effect.sync(() => cluster.start()));
+        const { status, stderr } = typed("stream-recovery runs list");
+        assert.strictEqual(status, 3);
+        assert.match(stderr, /^runs list: [^\n]*cannot be reached[^\n]*\n$/);
+        served.child.kill("SIGTERM");
+        assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null], served.stderr());
+      }).pipe(Effect.scoped),
+    );
+  }
+});
