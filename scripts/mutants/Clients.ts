@@ -43,7 +43,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a new run leaves what the client was told before",
     breaks: "a memory is never older than the newest run",
-    within: "take",
+    within: "#takeHere",
     find: "      this.#untold(key, now);\n      const found",
     replace: "      const found",
     proofs: [{ test: "test/adapters/relay/RelayRepeats.test.ts", named: "when a new run begins" }],
@@ -59,7 +59,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a request that says nothing is told from memory for a minute",
     breaks: "a user who asks again is asked for again",
-    within: "recall",
+    within: "#recallHere",
     find: "if (ageMs > unmarkedRepeatMs ||",
     replace: "if (ageMs > repeatMs ||",
     proofs: [{ test: "test/adapters/relay/RelayRepeats.test.ts", named: "at its heels" }],
@@ -67,7 +67,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "every request of a program that samples is told of one fault",
     breaks: "one fault shuts no healthy provider out",
-    within: "recall",
+    within: "#recallHere",
     find: " || value.unmarked >= unmarkedRepeatsMax",
     replace: "",
     proofs: [{ test: "test/adapters/relay/RelayRepeats.test.ts", named: "a program that samples" }],

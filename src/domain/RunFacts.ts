@@ -109,3 +109,13 @@ export type Budget = typeof Budget.Type;
 
 /** The budget of a run that names none. */
 export const defaultBudget: Budget = Schema.decodeSync(Budget)({});
+
+/** What is left of a budget of which automatic retries were spent before. */
+export const lessRetries = <Given extends Partial<Budget>>(budget: Given, spent: number): Given & Partial<Budget> => {
+  const { max_auto_retries, max_not_processed } = { ...defaultBudget, ...budget };
+  return {
+    ...budget,
+    max_auto_retries: Math.max(0, max_auto_retries - spent),
+    max_not_processed: Math.max(0, max_not_processed - spent),
+  };
+};

@@ -79,10 +79,10 @@ export const layer = (
     Layer.provideMerge(log),
     Layer.provideMerge(decisions),
     Layer.provideMerge(recovery),
-    Layer.provideMerge(StoreHealth.watching(recorderOf(program, worker?.process))),
-    Layer.merge(SharedTraffic.layer(TrafficMeter.layer)),
     // One for the runs, the API and the page: a try from the page lets the runs go.
     Layer.provideMerge(Layer.provideMerge(PathBoard.layer, SharedPaths.layer)),
+    Layer.provideMerge(StoreHealth.watching(recorderOf(program, worker?.process))),
+    Layer.merge(SharedTraffic.layer(TrafficMeter.layer)),
     Layer.provideMerge(Layer.succeed(TokenPrices, program.prices ?? none)),
   );
   const gateway = Gateway.layer(program);

@@ -29,9 +29,11 @@ export const bodies: Record<ProtocolId, object> = {
   "google-gemini": { contents: [] },
 };
 
+/** Several gateways of one test may share a store. */
+let numbers = 0;
+
 /** Jitter of almost 0, so that every wait is as short as it can be, and no number twice, so that every run has its id. */
 const eager = (): Layer.Layer<never> => {
-  let numbers = 0;
   const next = () => {
     numbers += 1;
     return numbers;

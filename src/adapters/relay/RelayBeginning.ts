@@ -193,6 +193,7 @@ export const begin = Effect.fnUntraced(function* (
   const presence = presenceOf(options, heads);
   const { repeats } = options;
   const repeated = repeats === undefined || repeats.isEmpty ? undefined : yield* repeats.take(plan.request);
+  const before = new SpentBefore(repeated, repeated === undefined ? yield* elsewhere(plan, options) : undefined);
   const run: RelayRun = { run_id: yield* makeRunId(options.runIdPrefix ?? "run_"), retry_of: repeated?.run_id, plan };
   const observe = options.onEvent;
   const waits = yield* RelayWaits.make(options.onWaited);
@@ -208,18 +209,18 @@ export const begin = Effect.fnUntraced(function* (
   });
   const scope = yield* Scope.fork(yield* Effect.scope);
   const events = processor.run({
-    ...runOptions(run, options, heads, [repeated, yield* Effect.context<never>()]),
+    ...runOptions(run, options, heads, [before, yield* Effect.context<never>()]),
     taps: { presence, ...taps },
   });
   // `Stream.toPull` would put a copy of all services, and a semaphore, around every pull.
   const pull = yield* Channel.toPullScoped(Stream.toChannel(events), scope);
   const spends = (cancelled: boolean) =>
-    spending(run, options, repeated, () => ({ spent: reader.attempts - waits.pathAttempts - 1, cancelled }));
+    spending(run, options, before, () => ({ spent: reader.attempts - waits.pathAttempts - 1, cancelled }));
   return {
     ...{ run, heads, presence, reader, waits, scope, pull, spends },
     failing: (error) =>
       Effect.flatMap(spends(error.failure.kind === "cancelled"), () =>
-        Effect.fail(interrupted(error, reader.attempts, run.retry_of, error.route ?? options.route?.id)),
+        Effect.fail(interrupted(error, reader.attempts, before.repeated?.run_id, error.route ?? options.route?.id)),
       ),
     responseOf: (head) => ({
       ...run,
@@ -323,9 +324,10 @@ const runOptions = (
   { plan, run_id }: RelayRun,
   options: RelayOptions,
   heads: RelayHeads,
-  [repeated, services]: [FailedRequest | undefined, Context.Context<never>],
+  [before, services]: [SpentBefore, Context.Context<never>],
 ): RunOptions<RelayPart, unknown, never> => {
   const seam = seamOf(plan, options);
+  const { later, repeated } = before;
   const attempt = attempts(options, heads, seam, services);
   const observe = (part: RelayPart) => part.observation;
   const tolerant = { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } };
@@ -352,6 +354,7 @@ const runOptions = (
     streaming: plan.streaming,
     ...(options.emptyIsFailure === undefined ? {} : { emptyIsFailure: options.emptyIsFailure }),
     budget: remainingBudget(options.budget ?? {}, repeated),
+    ...(later === undefined ? {} : { spentBefore: later }),
     ...(options.path === undefined ? {} : { path: options.path }),
     ...(options.group === undefined ? {} : { group: options.group }),
     requestTokens: Tokens.ofRequest(plan.request.body),
@@ -370,10 +373,30 @@ type RelaySourceContext = ConstructorParameters<typeof RelaySource>[0]["context"
 const spending = (
   { plan, run_id }: RelayRun,
   { repeats }: RelayOptions,
-  repeated: FailedRequest | undefined,
+  before: SpentBefore,
   failed: () => Omit<FailedRequest, "run_id">,
 ): Effect.Effect<void> =>
-  Effect.suspend(() => repeats?.spent(plan.request, { run_id, ...failed() }, repeated) ?? Effect.void);
+  Effect.suspend(() => repeats?.spent(plan.request, { run_id, ...failed() }, before.repeated) ?? Effect.void);
+
+/** What the run had spent that the client repeats with this one, as far as it is known by now. */
+class SpentBefore {
+  repeated: FailedRequest | undefined;
+  /** Where another process is asked: what it comes to. */
+  readonly later: Effect.Effect<number> | undefined;
+
+  constructor(repeated: FailedRequest | undefined, asked: Effect.Effect<FailedRequest | undefined> | undefined) {
+    this.repeated = repeated;
+    this.later =
+      asked &&
+      Effect.map(asked, (found) => {
+        this.repeated = found;
+        return found?.spent ?? 0;
+      });
+  }
+}
+
+const elsewhere = ({ request }: RelayPlan, { repeats }: RelayOptions) =>
+  repeats?.elsewhere(request) ?? Effect.undefined;
 
 /** 96 random bits, so that ids of several processes that share a store do not meet. */
 const makeRunId = (prefix: string): Effect.Effect<string> =>

@@ -10,7 +10,7 @@
  * no key and no prompt is kept.
  * The digest is made once a request, and only where something is remembered or is to be.
  */
-import { Effect } from "effect";
+import { Effect, Fiber, type Scope } from "effect";
 import { dropOldest } from "../../domain/Limits.ts";
 import * as Runs from "../../domain/RunFacts.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
@@ -72,6 +72,24 @@ export type RepeatChange =
   /** What a client was told holds no more. */
   | { readonly _tag: "Untold"; readonly key: string };
 
+/**
+ * A memory that several processes share, asked where this one remembers nothing of a request. It is never waited for by a first
+ * attempt, and whatever it cannot say is as if it were not there.
+ */
+export interface RepeatsElsewhere {
+  /**
+   * Finds and forgets the failed run that a request repeats, as its run begins, or later.
+   *
+   * @param begunMs since the run of the request began
+   * @param says whether the request says that it is a repeat
+   */
+  readonly take: (key: string, begunMs: number, says: boolean) => Effect.Effect<FailedRequest | undefined>;
+  /** What the client of a request was told. */
+  readonly recall: (key: string) => Effect.Effect<Recalled | undefined>;
+  /** Remembers a change of this process. */
+  readonly remember: (change: RepeatChange) => Effect.Effect<void>;
+}
+
 interface Told {
   readonly told: ToldClient;
   readonly idempotencyKey: string | undefined;
@@ -86,14 +104,20 @@ export class RelayRepeats {
   readonly #keys = new WeakMap<RelayRequest, string | Promise<string>>();
   readonly #digest: FormDigest;
   readonly #changed: (change: RepeatChange) => void;
+  readonly #elsewhere: RepeatsElsewhere | undefined;
 
   /**
    * @param digest SHA-256 or stronger. Default that of Web Crypto, which every runtime has
    * @param changed told of each change, in the step in which it is made, so that another process can remember it too (`heard`)
    */
-  constructor(digest: FormDigest = webDigest, changed: (change: RepeatChange) => void = () => undefined) {
+  constructor(
+    digest: FormDigest = webDigest,
+    changed: (change: RepeatChange) => void = () => undefined,
+    elsewhere?: RepeatsElsewhere,
+  ) {
     this.#digest = digest;
     this.#changed = changed;
+    this.#elsewhere = elsewhere;
   }
 
   /**
@@ -128,6 +152,45 @@ export class RelayRepeats {
    * client was told is forgotten too, because the run that begins now may end otherwise.
    */
   take(request: RelayRequest): Effect.Effect<FailedRequest | undefined> {
+    const elsewhere = this.#elsewhere;
+    const taken = this.#takeHere(request);
+    if (elsewhere === undefined) return taken;
+    // Of several repeats only the first counts, wherever they come.
+    return Effect.tap(taken, (found) =>
+      found === undefined ? Effect.void : this.#forgetElsewhere(elsewhere, request),
+    );
+  }
+
+  /**
+   * Finds the failed run of another process that a request repeats. To be made when the run of the request begins: a request that says that
+   * it is a repeat is looked up beside its first attempt, any other one only once that has broken, so that a run that does not break
+   * costs nothing.
+   *
+   * @returns what it comes to, for the run's first decision; undefined where there is no other process
+   */
+  elsewhere(
+    request: RelayRequest,
+  ): Effect.Effect<Effect.Effect<FailedRequest | undefined> | undefined, never, Scope.Scope> {
+    const elsewhere = this.#elsewhere;
+    if (elsewhere === undefined) return Effect.undefined;
+    const says = saysRetry(request);
+    return Effect.gen({ self: this }, function* () {
+      const begunAt = yield* now;
+      const asked = Effect.flatMap(
+        this.#withKey(request, (key, at) => elsewhere.take(key, at - begunAt, says)),
+        (taken) => taken,
+      );
+      if (says) return Fiber.join(yield* Effect.forkScoped(asked));
+      return yield* Effect.cached(asked);
+    });
+  }
+
+  #forgetElsewhere(elsewhere: RepeatsElsewhere, request: RelayRequest): Effect.Effect<void> {
+    const forgotten = this.#withKey(request, (key) => elsewhere.remember({ _tag: "Taken", key }));
+    return Effect.asVoid(Effect.forkDetach(Effect.flatten(forgotten)));
+  }
+
+  #takeHere(request: RelayRequest): Effect.Effect<FailedRequest | undefined> {
     return this.#known(request, (key, now) => {
       this.#untold(key, now);
       const found = this.#failed.get(key, now);
@@ -139,7 +202,7 @@ export class RelayRepeats {
 
   /** Remembers a request whose run has failed. */
   put(request: RelayRequest, failed: FailedRequest): Effect.Effect<void> {
-    return this.#withKey(request, (key, at) => this.#change({ _tag: "Failed", key, failed }, at));
+    return this.#remember(request, (key) => ({ _tag: "Failed", key, failed }));
   }
 
   /**
@@ -153,8 +216,21 @@ export class RelayRepeats {
 
   /** Remembers what the client of a request was told when its run was given up. */
   tell(request: RelayRequest, told: ToldClient): Effect.Effect<void> {
-    return this.#withKey(request, (key, at) =>
-      this.#change({ _tag: "Told", key, told, idempotencyKey: idempotencyKeyOf(request) }, at),
+    return this.#remember(request, (key) => ({
+      _tag: "Told",
+      key,
+      told,
+      idempotencyKey: idempotencyKeyOf(request),
+    }));
+  }
+
+  #remember(request: RelayRequest, changeOf: (key: string) => RepeatChange): Effect.Effect<void> {
+    return Effect.flatten(
+      this.#withKey(request, (key, at) => {
+        const change = changeOf(key);
+        this.#change(change, at);
+        return this.#elsewhere?.remember(change) ?? Effect.void;
+      }),
     );
   }
 
@@ -163,6 +239,18 @@ export class RelayRepeats {
    * same idempotency key, or comes within `unmarkedRepeatMs` as one of the first `unmarkedRepeatsMax`.
    */
   recall(request: RelayRequest): Effect.Effect<Recalled | undefined> {
+    const elsewhere = this.#elsewhere;
+    const here = this.#recallHere(request);
+    // Another process is asked by those only that say that they are repeats: nobody else is to wait for it.
+    if (elsewhere === undefined || !saysRetry(request)) return here;
+    return Effect.flatMap(here, (found) =>
+      found === undefined
+        ? Effect.flatten(this.#withKey(request, (key) => elsewhere.recall(key)))
+        : Effect.succeed(found),
+    );
+  }
+
+  #recallHere(request: RelayRequest): Effect.Effect<Recalled | undefined> {
     return this.#known(request, (key, now) => {
       const found = this.#told.get(key, now);
       if (found === undefined) return undefined;
@@ -175,6 +263,11 @@ export class RelayRepeats {
       }
       return { told: value.told, ageMs };
     });
+  }
+
+  /** Whether a request cannot repeat any: nothing is remembered here, and no other process is asked. */
+  isNew(request: RelayRequest): boolean {
+    return this.isEmpty && (this.#elsewhere === undefined || !saysRetry(request));
   }
 
   /** A run of a request has completed: what the client of another run of it was told holds no more. */
@@ -255,13 +348,7 @@ export const remainingBudget = (
   budget: Partial<Runs.Budget>,
   repeated: FailedRequest | undefined,
 ): Partial<Runs.Budget> => {
-  if (repeated === undefined) return budget;
-  const full = { ...Runs.defaultBudget, ...budget };
-  return {
-    ...budget,
-    max_auto_retries: Math.max(0, full.max_auto_retries - repeated.spent),
-    max_not_processed: Math.max(0, full.max_not_processed - repeated.spent),
-  };
+  return repeated === undefined ? budget : Runs.lessRetries(budget, repeated.spent);
 };
 
 const now = Effect.clockWith((clock) => Effect.sync(() => monotonicMs(clock)));

@@ -1,13 +1,20 @@
 /**
- * Lets the workers of `serve --workers` keep the waits that providers announce together: a credential that one of them was told to slow
- * down with waits at all of them.
+ * Lets the workers of `serve --workers`, and all processes of a store on a server, keep the waits that providers announce together: a
+ * credential that one of them was told to slow down with waits at all of them.
  *
- * Whether a path is up each worker finds out by itself: a probe is a connection and no request. Requests that are let go together behind
+ * Workers tell each other. In the store a wait is a row until it is over, and its processes hear that there is one: a process that has
+ * just started, or has heard nothing for a while, finds those that hold. Whether a path is up each worker finds out by itself: a probe is a connection and no request. Requests that are let go together behind
  * a wait are so at each worker.
  */
-import { Effect, Layer, Option, Schema } from "effect";
-import { Label, Milliseconds } from "../../domain/Limits.ts";
+import { createHash } from "node:crypto";
+import { Clock, Effect, Layer, Option, Queue, Schema, type Scope } from "effect";
+import * as CredentialDigest from "../../client/CredentialDigest.ts";
+import { dropOldest, Label, Milliseconds } from "../../domain/Limits.ts";
 import { Paths } from "../../paths/Paths.ts";
+import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { factsMax, type SharedFacts } from "../../recorder/shared/SharedFacts.ts";
+import { sharedKey } from "../workers/SharedKey.ts";
 import { WorkerBus } from "../workers/WorkerBus.ts";
 import { notice } from "../workers/WorkerMessage.ts";
 
@@ -25,24 +32,84 @@ const refused = notice("path_refused", Refused);
 
 const isSendable = Schema.is(Refused);
 
-/** Puts what all workers hear in the place of what this one does, where there are several. */
+type Refused = typeof Refused.Type;
+
+const readRefused = Schema.decodeUnknownOption(Schema.fromJsonString(Refused));
+
+/** A wait that ends so much later than the one that was told, in milliseconds, is told too: not each refusal of a whole storm. */
+export const laterMs = 250;
+
+/** Puts what all processes hear in the place of what this one does, where there are several. */
 export const layer: Layer.Layer<Paths> = Layer.effect(
   Paths,
   Effect.gen(function* () {
     const own = yield* Paths.make;
     const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
-    if (bus === undefined) return own;
-    yield* bus.on(refused, ({ credential, kind, model, path, waitMs }) =>
-      own.refused({ path, credential, model }, { kind, waitMs, onlyThis: false }),
-    );
+    const facts = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder))?.shared;
+    if (bus === undefined && facts === undefined) return own;
+    const heard = ({ credential, kind, model, path, waitMs }: Refused) =>
+      own.refused({ path, credential, model }, { kind, waitMs, onlyThis: false });
+    if (bus !== undefined) yield* bus.on(refused, heard);
+    const stored = facts === undefined ? undefined : yield* storedIn(facts, heard);
     return {
       ...own,
       refused: (scope, refusal) => {
         own.refused(scope, refusal);
         const { kind, onlyThis, waitMs } = refusal;
         const word = { path: scope.path, credential: scope.credential, model: scope.model, kind, waitMs };
-        if (!onlyThis && isSendable(word)) bus.tell(refused, word);
+        if (onlyThis || !isSendable(word)) return;
+        bus?.tell(refused, word);
+        stored?.(word);
       },
     };
   }),
 );
+
+/** Puts waits into the store, and hears of those that other processes have put there. Gives how a wait is put. */
+const storedIn = Effect.fnUntraced(function* (
+  facts: SharedFacts,
+  heard: (word: Refused) => void,
+): Effect.fn.Return<(word: Refused) => void, never, Scope.Scope> {
+  CredentialDigest.keyedBy(sharedKey(facts.secret, "credential"));
+  const clock = yield* Clock.Clock;
+  const unheard = ({ message }: { readonly message: string }) =>
+    Effect.logWarning(`what providers have announced to other gateways is not known now: ${message}`);
+  let known: ReadonlySet<string> = new Set();
+  const look = Effect.map(facts.all("cooldown"), (all) => {
+    for (const { leftMs, node, stamp, value } of all) {
+      const word = node === facts.node || known.has(stamp) ? undefined : Option.getOrUndefined(readRefused(value));
+      if (word !== undefined) heard({ ...word, waitMs: Math.ceil(leftMs) });
+    }
+    known = new Set(all.map(({ stamp }) => stamp));
+  });
+  // What comes while it looks is looked at with the next look.
+  const bells = yield* Queue.sliding<void>(1);
+  const rung = () => void Queue.offerUnsafe(bells, undefined);
+  yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      facts.on((word) => {
+        if (word._tag === "Look" || (word._tag === "Put" && word.kind === "cooldown")) rung();
+      }),
+    ),
+    (ends) => Effect.sync(ends),
+  );
+  rung();
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(bells), Effect.catch(look, unheard))));
+  const run = yield* Effect.map(Effect.context<never>(), Effect.runForkWith);
+  const told = new Map<string, number>();
+  return (word) => {
+    const key = keyOf(word);
+    const until = monotonicMs(clock) + word.waitMs;
+    if (until < (told.get(key) ?? Number.NEGATIVE_INFINITY) + laterMs) return;
+    told.delete(key);
+    told.set(key, until);
+    dropOldest(told, factsMax);
+    run(Effect.catch(facts.put("cooldown", key, JSON.stringify(word), word.waitMs), unheard));
+  };
+});
+
+/** Names the scope of a wait. An overload stands for itself at each credential that has heard it, because two of them hold all. */
+const keyOf = ({ credential, kind, model, path }: Refused): string =>
+  createHash("sha256")
+    .update(JSON.stringify([path, credential, model ?? null, kind]))
+    .digest("hex");

@@ -34,7 +34,7 @@ export interface EndedRequest<Client = ClientResponse> {
  * @returns whether it was answered
  */
 export const fromMemory = (request: EndedRequest): Effect.Effect<boolean> =>
-  request.repeats === undefined || request.repeats.isEmpty
+  request.repeats === undefined || request.repeats.isNew(request.plan.request)
     ? Effect.succeed(false)
     : remembering(request, request.repeats);
 

@@ -1,8 +1,8 @@
 /**
- * Lets the workers of `serve --workers` remember failed requests together: a client's own retries share one budget, and are told once,
- * whichever worker they meet.
+ * Lets the workers of `serve --workers`, and all processes of a store on a server, remember failed requests together: a client's own
+ * retries share one budget, and are told once, whichever of them they meet.
  *
- * A worker that has just taken the place of another one remembers nothing, and two repeats that come at the same moment at two workers
+ * Workers tell each other, and the store is asked (`StoredRepeats`). A worker that has just taken the place of another one remembers nothing, and two repeats that come at the same moment at two workers
  * may each have what is left.
  */
 import { createHash, createHmac } from "node:crypto";
@@ -10,10 +10,12 @@ import { Clock, Effect, Option, Schema, type Scope } from "effect";
 import { RelayRepeats, type RepeatChange } from "../../adapters/relay/RelayRepeats.ts";
 import { Label } from "../../domain/Limits.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { formHash } from "../body/FormHash.ts";
 import { sharedKey } from "../workers/SharedKey.ts";
 import { WorkerBus } from "../workers/WorkerBus.ts";
 import { notice } from "../workers/WorkerMessage.ts";
+import * as StoredRepeats from "./StoredRepeats.ts";
 
 const Text = Schema.String.check(Schema.isMaxLength(4_096));
 
@@ -29,7 +31,7 @@ const Told = Schema.Struct({
 const Change: Schema.Codec<RepeatChange, unknown> = Schema.Union([
   Schema.TaggedStruct("Failed", {
     key: Key,
-    failed: Schema.Struct({ run_id: Label, spent: Schema.Natural, cancelled: Schema.Boolean }),
+    failed: StoredRepeats.Failed,
   }),
   Schema.TaggedStruct("Told", { key: Key, told: Told, idempotencyKey: Schema.UndefinedOr(Text) }),
   Schema.TaggedStruct("Recalled", { key: Key }),
@@ -42,14 +44,18 @@ const changed = notice("repeats_changed", Change);
 /** Makes the memory of a gateway; that of all workers, where there are several. */
 export const make: Effect.Effect<RelayRepeats, never, Scope.Scope> = Effect.gen(function* () {
   const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
-  if (bus === undefined) return new RelayRepeats((form) => formHash(form, createHash("sha256")));
+  const facts = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder))?.shared;
+  const secret = facts?.secret ?? bus?.secret;
+  if (secret === undefined) return new RelayRepeats((form) => formHash(form, createHash("sha256")));
   const clock = yield* Clock.Clock;
-  const key = sharedKey(bus.secret, "repeat");
+  const key = sharedKey(secret, "repeat");
   const repeats = new RelayRepeats(
     (form) => formHash(form, createHmac("sha256", key)),
     // What is too long for a message is not sent: it stays with the worker that has met it.
-    (change) => void bus.tell(changed, change),
+    (change) => void bus?.tell(changed, change),
+    facts && StoredRepeats.make(facts),
   );
+  if (bus === undefined) return repeats;
   yield* bus.on(changed, (change) => repeats.heard(change, monotonicMs(clock)));
   return repeats;
 });

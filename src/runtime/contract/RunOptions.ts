@@ -188,6 +188,11 @@ export interface RunOptions<P, E, R> {
   readonly lingerMs?: number;
   /** Another policy than the default one. */
   readonly policy?: RecoveryPolicy;
+  /**
+   * @internal Automatic retries that were spent before the run began, where that is known elsewhere. It is asked once, before the
+   * first decision, and lessens the budget.
+   */
+  readonly spentBefore?: Effect.Effect<number>;
   /** @internal The taps of the run's output. */
   readonly taps?: Taps<P>;
   /** Weighs a held part, in bytes. A weight that is no number from 0 is replaced by the default one. */

@@ -28,6 +28,7 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
 ): Effect.fn.Return<RecordedDecision> {
+  yield* run.learned;
   // In the step that decides: what this response has cost is the group's before another run of it is decided.
   run.shared.groups.broke(RunSnapshot.memberOf(run), Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
   const input = yield* inputOf(run, broken, undefined);

@@ -23,7 +23,7 @@ import * as Effect from "effect/Effect";
 import type { Rule } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import { label } from "../../domain/Limits.ts";
-import * as Runs from "../../domain/RunFacts.ts";
+import type * as Runs from "../../domain/RunFacts.ts";
 import type { Evidence, RunEnd } from "../../domain/RunIncident.ts";
 import { type SideEffects, snapshot } from "../../domain/SideEffects.ts";
 import type { PathWay } from "../../paths/Path.ts";
@@ -64,7 +64,6 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   /** The caller's services, below the run's span. */
   readonly services: Context.Context<R>;
   readonly policy: RecoveryPolicy.RecoveryPolicy;
-  readonly budget: Runs.Budget;
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
   readonly sideEffects: SideEffects;
@@ -96,7 +95,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     services: Context.Context<R>,
     late: Late<P, E, R>,
   ) {
-    super(options.taps);
+    super(options);
     this.runId = runId;
     this.#options = options;
     this.#discardable = discardable;
@@ -105,7 +104,6 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.telemetry = new RunTelemetry(services, this);
     this.services = this.telemetry.services;
     this.policy = options.policy ?? RecoveryPolicy.default;
-    this.budget = options.budget === undefined ? Runs.defaultBudget : { ...Runs.defaultBudget, ...options.budget };
     this.#clocks = new RunClocks(shared.watchdog, options);
     this.#startedAt = shared.watchdog.now();
     const runtimeTools = options.tools.filter((tool) => tool.executor === "runtime");

@@ -4,13 +4,18 @@
  * `Run` is made on it. Each group has its invariants in its own header.
  */
 import * as Deferred from "effect/Deferred";
-import type * as Effect from "effect/Effect";
+import * as Effect from "effect/Effect";
+import { type Budget, defaultBudget, lessRetries } from "../../domain/RunFacts.ts";
 import type { Stopper } from "../contract/InterruptSignature.ts";
+import type { RunOptions } from "../contract/RunOptions.ts";
 import type { Taps } from "../contract/Taps.ts";
 import { OpenQuestion } from "./OpenQuestion.ts";
 import { RunStop } from "./RunStop.ts";
 import type { Loss } from "./RunWriter.ts";
 import { nothingSpent, Spending, type SpentBudget } from "./Spending.ts";
+
+/** Longest that a decision waits to learn what was spent before its run, in milliseconds. */
+const spentBeforeMs = 1_000;
 
 /** What a run has spent, why it stops, its question, and whether it is done; and the taps of its output. */
 export class RunGroups<P> {
@@ -20,9 +25,35 @@ export class RunGroups<P> {
   #stopping: RunStop | undefined;
   #question: OpenQuestion | undefined;
   #done: Deferred.Deferred<void> | undefined;
+  #budget: Budget;
+  #spentBefore: Effect.Effect<number> | undefined;
 
-  constructor(taps: Taps<P> | undefined) {
+  constructor({ budget, spentBefore, taps }: Pick<RunOptions<P, never, never>, "budget" | "spentBefore" | "taps">) {
     this.taps = taps;
+    this.#budget = budget === undefined ? defaultBudget : { ...defaultBudget, ...budget };
+    this.#spentBefore = spentBefore;
+  }
+
+  /** What the run may spend. */
+  get budget(): Budget {
+    return this.#budget;
+  }
+
+  /**
+   * Learns what was spent before the run began, where that is asked elsewhere: before its first decision, and once. What does not
+   * come in time, or is no number, is as if nothing had been.
+   */
+  get learned(): Effect.Effect<void> {
+    const asked = this.#spentBefore;
+    if (asked === undefined) return Effect.void;
+    this.#spentBefore = undefined;
+    const spent = Effect.timeoutOrElse(asked, { duration: spentBeforeMs, orElse: () => Effect.succeed(0) });
+    return Effect.map(
+      Effect.catchCause(spent, () => Effect.succeed(0)),
+      (retries) => {
+        if (retries > 0) this.#budget = lessRetries(this.#budget, retries);
+      },
+    );
   }
 
   /** Nobody reads the run now. */

@@ -1,0 +1,129 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Clock, Context, Effect, Layer } from "effect";
+import { TestClock } from "effect/testing";
+import * as SharedPaths from "../../../src/gateway/api/SharedPaths.ts";
+import { Paths } from "../../../src/paths/Paths.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import * as MemoryFacts from "../../recorder/shared/MemoryFacts.ts";
+
+const scope = { path: "https://api.example", credential: "c".repeat(32), model: "m" };
+const refusal = { kind: "rate_limited", waitMs: 5_000, onlyThis: false } as const;
+
+/** Gateways on several machines, and the store between them. */
+const nodes = Effect.gen(function* () {
+  const clock = yield* Clock.Clock;
+  const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
+  const recorder = yield* Effect.provide(RunRecorder, RunRecorder.layerMemory());
+  const node = Effect.suspend(() =>
+    Effect.map(
+      Layer.build(
+        Layer.provide(
+          Layer.fresh(SharedPaths.layer),
+          Layer.succeed(RunRecorder, { ...recorder, shared: store.process() }),
+        ),
+      ),
+      (context) => Context.get(context, Paths),
+    ),
+  );
+  return { first: yield* node, second: yield* node, node, store };
+});
+
+/** Lets what was told come through. */
+const told = TestClock.adjust(1);
+
+const cooldownMs = (paths: Paths["Service"]): number => paths.standing(scope, 60_000).cooldownMs;
+
+describe("waits that a provider announces to one of several gateways", () => {
+  it.effect("hold at each of them, for as long as the provider has said, and at one that starts meanwhile", () =>
+    Effect.gen(function* () {
+      const { first, node, second } = yield* nodes;
+      first.refused(scope, refusal);
+      yield* told;
+      for (const paths of [first, second]) assert.strictEqual(cooldownMs(paths), 4_999);
+      assert.isTrue(second.isOpen({ ...scope, credential: "d".repeat(32) }));
+      assert.isTrue(second.isOpen({ ...scope, model: "n" }));
+      yield* TestClock.adjust(2_000);
+      const third = yield* node;
+      yield* told;
+      assert.strictEqual(cooldownMs(third), 2_998);
+      yield* TestClock.adjust(3_000);
+      for (const paths of [first, second, third]) assert.isTrue(paths.isOpen(scope));
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("are found by the next look where their word was lost", () =>
+    Effect.gen(function* () {
+      const { first, second, store } = yield* nodes;
+      yield* told;
+      store.isMute = true;
+      first.refused(scope, refusal);
+      yield* told;
+      assert.isTrue(second.isOpen(scope));
+      store.say({ _tag: "Look" });
+      yield* told;
+      assert.isFalse(second.isOpen(scope));
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("are heard once: what a gateway has found out since stands", () =>
+    Effect.gen(function* () {
+      const { first, second, store } = yield* nodes;
+      // What another run has heard is kept for so long at most, from when it was heard.
+      const keptMs = (paths: Paths["Service"]) => paths.standing(scope, 2_000).cooldownMs;
+      first.refused(scope, refusal);
+      yield* told;
+      yield* TestClock.adjust(1_000);
+      const before = [keptMs(first), keptMs(second)];
+      store.say({ _tag: "Look" });
+      yield* told;
+      // One that a gateway has put itself is no news to it either.
+      assert.deepStrictEqual(
+        [keptMs(first), keptMs(second)],
+        before.map((ms) => ms - 1),
+      );
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("are told once where every request of a storm hears the same", () =>
+    Effect.gen(function* () {
+      const { first, store } = yield* nodes;
+      yield* told;
+      const calls = store.seen.length;
+      for (let n = 0; n < 100; n += 1) first.refused(scope, refusal);
+      yield* told;
+      assert.strictEqual(store.seen.length, calls + 2);
+      first.refused(scope, { ...refusal, waitMs: 5_000 + SharedPaths.laterMs + 1 });
+      yield* told;
+      assert.strictEqual(store.seen.length, calls + 4);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("hold no other request where they are about one alone, and hold here while the store is away", () =>
+    Effect.gen(function* () {
+      const { first, second, store } = yield* nodes;
+      first.refused(scope, { ...refusal, onlyThis: true });
+      yield* told;
+      assert.isTrue(second.isOpen(scope));
+      store.isAway = true;
+      first.refused(scope, refusal);
+      yield* told;
+      assert.isFalse(first.isOpen(scope));
+      assert.isTrue(second.isOpen(scope));
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("make no defect of what no version of this program has put there (L11)", () =>
+    Effect.gen(function* () {
+      const { second, store } = yield* nodes;
+      const other = store.process();
+      for (const value of ["", "null", "{}", JSON.stringify({ ...scope, kind: "later", waitMs: 5_000 })])
+        yield* other.put("cooldown", value, value, 60_000);
+      yield* told;
+      assert.isTrue(second.isOpen(scope));
+      const known = { ...scope, kind: "rate_limited", waitMs: 1, more: "of a later version" };
+      yield* other.put("cooldown", "known", JSON.stringify(known), 5_000);
+      yield* told;
+      assert.isFalse(second.isOpen(scope));
+    }).pipe(Effect.scoped),
+  );
+});

@@ -1,0 +1,113 @@
+/**
+ * Keeps what several processes know together in the memory of one, for tests: as the database does, and at once.
+ */
+import { Effect, Redacted } from "effect";
+import { Listeners } from "../../../src/recorder/shared/Listeners.ts";
+import type { Fact, FactsFault, SharedFacts, Word } from "../../../src/recorder/shared/SharedFacts.ts";
+
+/** The store of them. */
+export interface MemoryFacts {
+  /** A process of its own. */
+  readonly process: () => SharedFacts;
+  /** Whether the store is away. */
+  isAway: boolean;
+  /** Whether words are lost. */
+  isMute: boolean;
+  /** Says a word to every process, as when a connection is back. */
+  readonly say: (word: Word) => void;
+  /** Every value that was ever put, and every key. */
+  readonly seen: ReadonlyArray<string>;
+  /** How often it was asked or told. */
+  readonly calls: () => number;
+}
+
+interface Row extends Pick<Fact, "value" | "node" | "stamp"> {
+  readonly at: number;
+  readonly until: number;
+}
+
+/**
+ * Makes a store.
+ *
+ * @param now milliseconds
+ */
+export const make = (now: () => number): MemoryFacts => {
+  const rows = new Map<string, Row>();
+  const groups = new Map<string, { retries: number; tokens: number; until: number }>();
+  const ears: Array<Listeners> = [];
+  const seen: Array<string> = [];
+  let calls = 0;
+  let stamps = 0;
+  const asked = <A>(does: () => A): Effect.Effect<A, FactsFault> =>
+    Effect.suspend(() => {
+      calls += 1;
+      // Others come in between, as over a network.
+      return Effect.andThen(
+        Effect.yieldNow,
+        Effect.suspend(() => (store.isAway ? Effect.fail({ message: "away" }) : Effect.succeed(does()))),
+      );
+    });
+  const factOf = (key: string, { at, node, stamp, until, value }: Row): Fact => ({
+    ...{ key, value, node, stamp },
+    ageMs: now() - at,
+    leftMs: until - now(),
+  });
+  const process = (): SharedFacts => {
+    const listeners = new Listeners();
+    ears.push(listeners);
+    const node = `node ${ears.length}`;
+    const find = (kind: string, key: string) => {
+      const row = rows.get(`${kind} ${key}`);
+      return row === undefined || row.until <= now() ? undefined : factOf(key, row);
+    };
+    return {
+      node,
+      secret: Redacted.make("the secret of a test"),
+      put: (kind, key, value, keepMs) =>
+        asked(() => {
+          stamps += 1;
+          seen.push(key, value);
+          rows.set(`${kind} ${key}`, { value, node, stamp: `${stamps}`, at: now(), until: now() + keepMs });
+          if ((kind === "cooldown" || kind === "cancel") && !store.isMute) store.say({ _tag: "Put", kind });
+        }),
+      find: (kind, key) => asked(() => find(kind, key)),
+      take: (kind, key) =>
+        asked(() => {
+          const found = find(kind, key);
+          rows.delete(`${kind} ${key}`);
+          return found;
+        }),
+      all: (kind) =>
+        asked(() =>
+          [...rows.keys()].flatMap((name) => {
+            const key = name.slice(kind.length + 1);
+            const found = name.startsWith(`${kind} `) ? find(kind, key) : undefined;
+            return found === undefined ? [] : [found];
+          }),
+        ),
+      spend: (group, { retries, tokens }, keepMs) =>
+        asked(() => {
+          seen.push(group);
+          const known = groups.get(group);
+          const before = known === undefined || known.until <= now() ? { retries: 0, tokens: 0 } : known;
+          const spent = { retries: before.retries + retries, tokens: before.tokens + tokens };
+          groups.set(group, { ...spent, until: now() + keepMs });
+          return spent;
+        }),
+      living: asked(() => ears.length),
+      hears: () => !store.isMute,
+      on: listeners.on,
+    };
+  };
+  const store: MemoryFacts = {
+    process,
+    isAway: false,
+    isMute: false,
+    say: (word) => {
+      for (const listeners of ears) listeners.say(word);
+    },
+    seen,
+    calls: () => calls,
+  };
+  return store;
+};
