@@ -80,6 +80,8 @@ export const long: ReadonlyArray<string> = [
 export const postgres: ReadonlyArray<string> = [
   "test/cluster/Cluster.test.ts",
   "test/gateway/postgres/*.test.ts",
+  "test/histories/PostgresHistories.test.ts",
+  "test/kill/nodes/PostgresNodes.test.ts",
   "test/recorder/postgres/*.test.ts",
 ];
 

@@ -12,6 +12,7 @@ import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import * as E from "../../test/recorder/Entries.ts";
 import { seeded } from "../../test/Seeded.ts";
+import { ShiftedClock } from "../kill/ShiftedClock.ts";
 import { HistoryLog, type Kind, now } from "./History.ts";
 
 /** What the parent says. */
@@ -55,6 +56,8 @@ class Actor {
   readonly #log: HistoryLog;
   readonly #random: () => number;
   readonly #driven = new Map<string, Driven>();
+  /** The newest question of each run that this life has asked: the same one twice would be one write that is made again. */
+  readonly #asked = new Map<string, number>();
   readonly #generations = Array.from({ length: slots }, () => 0);
   #n = 0;
 
@@ -111,8 +114,9 @@ class Actor {
   }
 
   #ask(run: string, mine: Driven) {
-    mine.revision += 1;
-    const { revision } = mine;
+    const revision = Math.max(mine.revision, this.#asked.get(run) ?? 0) + 1;
+    mine.revision = revision;
+    this.#asked.set(run, revision);
     const asked = (id: number) => {
       const entry = E.asked(run, revision);
       return entry._tag === "QuestionAsked" ? [{ ...entry, question: { ...entry.question, asked_at: id } }] : [];
@@ -236,23 +240,9 @@ const layerOf = ({ actor, leaseMs, store }: Life) => {
     : SqlRunRecorder.layerFile({ ...options, file: store, synchronous: "normal" });
 };
 
-/** The clock of a machine whose wall clock is ahead. */
-const shifted = (clock: Clock.Clock, aheadMs: number): Clock.Clock => {
-  const at = () => clock.currentTimeMillisUnsafe() + aheadMs;
-  return {
-    currentTimeMillisUnsafe: at,
-    currentTimeMillis: Effect.sync(at),
-    currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe(),
-    currentTimeNanos: clock.currentTimeNanos,
-    monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
-    monotonicTimeNanos: clock.monotonicTimeNanos,
-    sleep: (duration) => clock.sleep(duration),
-  };
-};
-
 const lived = (life: Life) =>
   Effect.gen(function* () {
-    const clock = shifted(yield* Clock.Clock, life.aheadMs);
+    const clock = new ShiftedClock(yield* Clock.Clock, life.aheadMs);
     const services = yield* Effect.provideService(Layer.build(layerOf(life)), Clock.Clock, clock);
     const recorder = Context.get(services, RunRecorder);
     const actor = new Actor(life, recorder);

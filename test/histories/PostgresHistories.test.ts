@@ -5,9 +5,9 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { inject } from "vitest";
-import { play } from "../../../scripts/histories/Playing.ts";
-import * as SocketProxy from "../../../scripts/postgres/SocketProxy.ts";
-import * as Databases from "./Databases.ts";
+import { play } from "../../scripts/histories/Playing.ts";
+import * as SocketProxy from "../../scripts/postgres/SocketProxy.ts";
+import * as Databases from "../recorder/postgres/Databases.ts";
 
 const seed = Number(process.env.HISTORY_SEED ?? 20_261_123);
 

@@ -1,0 +1,67 @@
+/**
+ * Judges what three nodes did of a run: by the provider's own log, by the marks of its tool, by what its readers saw, and last by its
+ * record.
+ */
+import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
+import type { Line } from "../Diary.ts";
+import { type Fault, leaseMs, type NodeRun, states } from "./NodePlan.ts";
+
+/** A node is believed to be dead behind its lease, and its runs are decided soon after. */
+export const decidedMsMax = leaseMs + 5_000;
+
+/** What is left of a run. */
+export interface NodeRemains {
+  readonly run: NodeRun["run"];
+  readonly fault: Fault;
+  readonly record: RunRecord | undefined;
+  /** What the readers of each node saw; the first node is the one that something happened to. */
+  readonly diaries: ReadonlyArray<ReadonlyArray<Line>>;
+  readonly marks: ReadonlyArray<string>;
+  /** How often the provider was asked, by its own log: for the first time, and to go on behind a call. */
+  readonly asked: readonly [first: number, on: number];
+  /** From the fault until the run was decided, in milliseconds; undefined where its node kept it. */
+  readonly decidedMs: number | undefined;
+}
+
+/** Faults behind which the run is another node's. */
+export const takesOver: ReadonlySet<Fault> = new Set<Fault>(["kill -9", "stopped", "cut off"]);
+
+/** What is wrong; empty where nothing is. */
+export const problems = (it: NodeRemains): ReadonlyArray<string> => {
+  const { asked, decidedMs, fault, marks, record, run } = it;
+  const { most } = states[run];
+  const found = [
+    ...(marks.filter((mark) => mark === "start").length > 1 ? ["the tool ran twice"] : []),
+    ...(asked[0] > most[0] ? [`the provider was asked ${asked[0]} times`] : []),
+    ...(asked[1] > most[1] ? [`the provider was asked ${asked[1]} times to go on`] : []),
+    ...(record === undefined ? ["the run is lost"] : record.state === "ended" ? [] : [`no end: ${record.state}`]),
+    ...(decidedMs !== undefined && decidedMs > decidedMsMax ? [`decided behind ${Math.round(decidedMs)} ms`] : []),
+    ...shownTwice(it),
+    ...stolen(it),
+  ];
+  return found.map((problem) => `${fault}, ${run}: ${problem}`);
+};
+
+/** The text of one answer stands on the screen, and one completion is told. */
+const shownTwice = ({ diaries, fault, record }: NodeRemains): ReadonlyArray<string> => {
+  // A node without its store goes on with text for its own reader, unrecorded (L8); the others may have asked again by then.
+  const counted = fault === "cut off" ? diaries.slice(1) : diaries;
+  const discarded = new Set(
+    counted.flat().flatMap((line) => ("discard" in line && line.keep === 0 ? [line.discard] : [])),
+  );
+  const texts = new Set(counted.flat().flatMap((line) => ("saw" in line && line.saw === "text" ? [line.attempt] : [])));
+  const firsts = record?.attempts.filter(
+    ({ attempt, request }) => request !== "continue" && texts.has(attempt) && !discarded.has(attempt),
+  );
+  const ends = counted.flat().filter((line) => "end" in line && line.end === "Success");
+  return [
+    ...((firsts?.length ?? 0) > 1 ? [`the text of ${firsts?.length} answers stands on the screen`] : []),
+    ...(ends.length > 1 ? [`${ends.length} completions were told`] : []),
+  ];
+};
+
+/** Clocks of other machines take no run from a living node. */
+const stolen = ({ fault, record }: NodeRemains): ReadonlyArray<string> =>
+  fault === "clock ahead" && record?.incidents.some(({ failure }) => failure.kind === "crashed") === true
+    ? ["a living node has lost it"]
+    : [];

@@ -1,0 +1,116 @@
+/**
+ * Says in which states three nodes have their runs when something happens to one of them, and what may happen.
+ */
+import { Schema } from "effect";
+import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
+import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
+
+/** How long a silent node keeps its runs, in milliseconds. */
+export const leaseMs = 2_000;
+
+/** What happens to the node that drives the runs, or to its way to the store. */
+export const faults = ["kill -9", "stopped", "cut off", "reset", "clock ahead", "restarted"] as const;
+export type Fault = (typeof faults)[number];
+
+/** One run: what it is in the middle of. Its name is its id. */
+export const NodeRun = Schema.Struct({
+  run: Schema.Literals(["held", "shown", "asking", "parked", "dispatched", "continued"]),
+  reveal: Schema.Literals(["live", "on_complete"]),
+  /** Whether its stream waits for the answer of a question, or ends and leaves it open. */
+  waits: Schema.Boolean,
+  toolMs: Schema.Natural,
+});
+export type NodeRun = typeof NodeRun.Type;
+
+/** A response that lasts longer than it takes to take a run over. */
+const slow = { content: [{ text: 45 }], delay_ms: 100 };
+const quick = { content: [{ text: 3 }] };
+const broken = { content: [{ text: 5 }], break: { kind: "rst" as const, at: "event" as const, n: 4 } };
+const call = { tool: "append", input: { line: "x" } };
+
+/** What is known of a run in the middle of things. */
+interface Seen {
+  readonly record: RunRecord;
+  readonly marks: ReadonlyArray<string>;
+}
+
+/** A state: what the provider says in it, when it is reached, and how often the provider may be asked in all. */
+interface State extends Omit<NodeRun, "run"> {
+  readonly answers: NonNullable<FaultScriptInput["answers"]>;
+  readonly continues?: NonNullable<FaultScriptInput["answers"]>;
+  readonly isReached: (seen: Seen) => boolean;
+  /** Most first requests, and most requests that go on behind a call. */
+  readonly most: readonly [first: number, on: number];
+}
+
+const shows = ({ attempts }: RunRecord, request: "first" | "continue"): boolean =>
+  attempts.some((it) => it.facts.shown === "text" && (it.attempt === 1) === (request === "first"));
+
+export const states: Readonly<Record<NodeRun["run"], State>> = {
+  held: {
+    reveal: "on_complete",
+    waits: true,
+    toolMs: 0,
+    answers: [slow, quick],
+    isReached: ({ record }) => record.attempts.length === 1,
+    most: [2, 0],
+  },
+  shown: {
+    reveal: "live",
+    waits: true,
+    toolMs: 0,
+    answers: [slow, quick],
+    isReached: ({ record }) => shows(record, "first"),
+    most: [1, 0],
+  },
+  asking: {
+    reveal: "live",
+    waits: true,
+    toolMs: 0,
+    answers: [broken, quick],
+    isReached: ({ record }) => record.state === "asking" && record.parked === undefined,
+    most: [1, 0],
+  },
+  parked: {
+    reveal: "live",
+    waits: false,
+    toolMs: 0,
+    answers: [broken, quick],
+    isReached: ({ record }) => record.parked === "question",
+    most: [1, 0],
+  },
+  dispatched: {
+    reveal: "live",
+    waits: true,
+    toolMs: 3_500,
+    answers: [{ content: [call, { ping: 45 }], delay_ms: 100 }],
+    continues: [quick],
+    isReached: ({ marks }) => marks.length > 0,
+    most: [1, 1],
+  },
+  continued: {
+    reveal: "live",
+    waits: true,
+    toolMs: 10,
+    answers: [{ content: [call, { ping: 10 }], delay_ms: 80, break: { kind: "rst", at: "terminal" } }],
+    continues: [slow, quick],
+    isReached: ({ record }) => shows(record, "continue"),
+    most: [1, 1],
+  },
+};
+
+/** The runs of a node. */
+export const runs: ReadonlyArray<NodeRun> = Object.entries(states).map(([run, { reveal, toolMs, waits }]) =>
+  Schema.decodeUnknownSync(NodeRun)({ run, reveal, toolMs, waits }),
+);
+
+/** What the provider says. */
+export const script: FaultScriptInput = {
+  answers: [quick],
+  scripts: Object.fromEntries(
+    Object.entries(states).flatMap(([run, { answers, continues = [quick] }]) => [
+      [run, answers],
+      [`${run}-on`, continues],
+    ]),
+  ),
+};

@@ -1,0 +1,203 @@
+/**
+ * Plays one fault on three nodes: the first one has a run in each state when it happens, and the others go on with what it leaves. A
+ * person answers what is asked from then on.
+ */
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Context, Deferred, Effect, Layer, type Scope } from "effect";
+import type { Choice } from "../../../src/domain/Decision.ts";
+import { PostgresRunRecorder } from "../../../src/recorder/postgres/PostgresRunRecorder.ts";
+import { openQuestion, type RunRecord } from "../../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
+import { FaultProvider } from "../../../src/testing/index.ts";
+import type { Cluster } from "../../postgres/Cluster.ts";
+import * as SocketProxy from "../../postgres/SocketProxy.ts";
+import * as Diary from "../Diary.ts";
+import { type NodeRemains, problems, takesOver } from "./NodeJudge.ts";
+import { type Fault, leaseMs, type NodeRun, runs, script, states } from "./NodePlan.ts";
+
+/** What came of a fault. */
+export interface NodesPlayed {
+  readonly fault: Fault;
+  readonly remains: ReadonlyArray<NodeRemains>;
+  readonly problems: ReadonlyArray<string>;
+}
+
+/** How long a node is stopped or cut off, in milliseconds. */
+const awayMs = 2.5 * leaseMs;
+
+/** Longest that all states may take to be reached, and all runs to end, in milliseconds: a busy machine is slow. */
+const reachedMsMax = 20_000;
+const endedMsMax = 40_000;
+const lookEveryMs = 50;
+
+/** Wall clocks of the nodes are so much ahead where that is the fault, in milliseconds. */
+const aheadMs = [3_600_000, 7_200_000, -3_600_000] as const;
+
+/** Plays a fault in a schema of its own. */
+export const play = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const folder = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "nodes-"))),
+      (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
+    );
+    const schema = `n_${fault.replace(/\W/g, "_")}`;
+    cluster.psql("postgres", `CREATE SCHEMA ${schema}`);
+    const direct = `${cluster.address("postgres")}&schema=${schema}`;
+    const proxy = yield* SocketProxy.make(cluster.socket);
+    const provider = yield* FaultProvider.make({ script });
+    const recorder = Context.get(
+      yield* Layer.build(Layer.fresh(PostgresRunRecorder.layer({ address: direct, retention: false }))),
+      RunRecorder,
+    );
+    const node = (index: 0 | 1 | 2) => {
+      const through = direct.replace(encodeURIComponent(cluster.socket), encodeURIComponent(proxy.socket));
+      return started({
+        node: `node-${index}`,
+        url: provider.url,
+        folder,
+        diary: join(folder, String(index)),
+        store: index === 0 ? through : direct,
+        begins: index === 0,
+        aheadMs: fault === "clock ahead" ? aheadMs[index] : 0,
+        runs,
+      });
+    };
+    yield* Effect.all([node(1), node(2)], { concurrency: 2 });
+    const first = yield* node(0);
+    const bench = { cluster, first, folder, proxy, recorder };
+    yield* reached(bench);
+    const decided = yield* struck(bench, fault);
+    const rows = yield* provider.log;
+    const remains = yield* Effect.forEach(runs, ({ run }) =>
+      Effect.map(
+        recorder.run(run),
+        (record): NodeRemains => ({
+          run,
+          fault,
+          record,
+          diaries: [0, 1, 2].map((index) => Diary.diary(join(folder, String(index)), run)),
+          marks: Diary.marks(folder, run),
+          asked: [rows.filter((it) => it.script === run).length, rows.filter((it) => it.script === `${run}-on`).length],
+          decidedMs: takesOver.has(fault) ? decided.get(run) : undefined,
+        }),
+      ),
+    );
+    return { fault, remains, problems: remains.flatMap(problems) };
+  });
+
+interface Bench {
+  readonly cluster: Cluster;
+  readonly first: Node;
+  readonly folder: string;
+  readonly proxy: SocketProxy.SocketProxy;
+  readonly recorder: RunRecorder["Service"];
+}
+
+interface Node {
+  readonly signal: (name: "SIGKILL" | "SIGSTOP" | "SIGCONT") => void;
+}
+
+/** A node from its first word on, until the scope closes. */
+const started = Effect.fnUntraced(function* (work: Readonly<Record<string, unknown>>) {
+  const ready = Deferred.makeUnsafe<void>();
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      spawn(process.execPath, [join(import.meta.dirname, "Node.ts"), JSON.stringify(work)], {
+        stdio: ["ignore", "pipe", "ignore"],
+        env: { NODE_COMPILE_CACHE: join(tmpdir(), "nodes-compiled"), ...process.env },
+      }),
+    ),
+    (it) => Effect.sync(() => it.kill("SIGKILL")),
+  );
+  child.stdout.once("data", () => Deferred.doneUnsafe(ready, Effect.void)).resume();
+  yield* Deferred.await(ready);
+  return { signal: (name) => void child.kill(name) } satisfies Node;
+});
+
+const recordsOf = ({ recorder }: Bench) => Effect.forEach(runs, ({ run }) => recorder.run(run));
+
+/** Waits until each run is in its state. */
+const reached = Effect.fnUntraced(function* (bench: Bench) {
+  const until = performance.now() + reachedMsMax;
+  for (;;) {
+    const records = yield* recordsOf(bench);
+    const missing = runs.filter(({ run }, index) => {
+      const record = records[index];
+      return record === undefined || !states[run].isReached({ record, marks: Diary.marks(bench.folder, run) });
+    });
+    if (missing.length === 0) return;
+    if (performance.now() > until) throw new Error(`not reached: ${missing.map(({ run }) => run).join()}`);
+    yield* Effect.sleep(lookEveryMs);
+  }
+});
+
+/** Lets the fault happen, and answers what is asked until every run has ended. Gives when each was decided. */
+const struck = Effect.fnUntraced(function* (bench: Bench, fault: Fault) {
+  const before = yield* recordsOf(bench);
+  const at = performance.now();
+  yield* Effect.forkScoped(happens(bench, fault));
+  const decided = new Map<NodeRun["run"], number>();
+  while (performance.now() - at < endedMsMax) {
+    // The server itself may be away.
+    const records = yield* Effect.orElseSucceed(recordsOf(bench), () => []);
+    for (const [index, record] of records.entries()) {
+      const { run } = runs[index] ?? {};
+      if (run === undefined || record === undefined) continue;
+      if (!decided.has(run) && isDecided(before[index], record)) decided.set(run, performance.now() - at);
+      yield* Effect.ignore(answered(bench, record));
+    }
+    if (records.length > 0 && records.every((it) => it?.state === "ended")) break;
+    yield* Effect.sleep(lookEveryMs);
+  }
+  // One that was stopped says what it has to say.
+  yield* Effect.sleep(takesOver.has(fault) ? Math.max(0, awayMs + 1_500 - (performance.now() - at)) : 500);
+  return decided;
+});
+
+/** Something was decided of a run that was under way; one that asks stands decided. */
+const isDecided = (before: RunRecord | undefined, now: RunRecord): boolean =>
+  before?.state === "asking" || now.state === "ended" || now.incidents.length > (before?.incidents.length ?? 0);
+
+const happens = ({ cluster, first, proxy }: Bench, fault: Fault): Effect.Effect<void> => {
+  const forAWhile = (begin: () => void, end: () => void) =>
+    Effect.andThen(Effect.sync(begin), Effect.andThen(Effect.sleep(awayMs), Effect.sync(end)));
+  switch (fault) {
+    case "kill -9":
+      return Effect.sync(() => first.signal("SIGKILL"));
+    case "stopped":
+      return forAWhile(
+        () => first.signal("SIGSTOP"),
+        () => first.signal("SIGCONT"),
+      );
+    case "cut off":
+      return forAWhile(
+        () => proxy.cut(true),
+        () => proxy.cut(false),
+      );
+    case "reset":
+      return Effect.replicateEffect(Effect.andThen(Effect.sync(proxy.reset), Effect.sleep(400)), 6).pipe(Effect.asVoid);
+    case "clock ahead":
+      return Effect.void;
+    case "restarted":
+      return Effect.sync(() => {
+        cluster.stop("immediate");
+        cluster.start();
+      });
+  }
+};
+
+/** A careful person: looks whether the tool made its mark, keeps what stands on the screen, and repeats nothing. */
+const answered = ({ folder, recorder }: Bench, record: RunRecord) => {
+  const question = openQuestion(record);
+  if (question === undefined || record.state !== "asking") return Effect.void;
+  const happened = Diary.marks(folder, record.run_id).length > 0 ? "it_ran" : "it_did_not_run";
+  const wanted: ReadonlyArray<Choice> = question.rule === "tool_outcome_unknown" ? [happened] : ["accept", "stop"];
+  const choice = wanted.find((it) => question.choices.includes(it)) ?? "stop";
+  return CrashRecovery.answer({ run_id: record.run_id, revision: question.revision, choice, by: "person" }).pipe(
+    Effect.provideService(RunRecorder, recorder),
+  );
+};

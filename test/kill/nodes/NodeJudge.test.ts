@@ -1,0 +1,62 @@
+/**
+ * Shows the judge of three nodes what is right, and each thing that it must find.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { type NodeRemains, problems } from "../../../scripts/kill/nodes/NodeJudge.ts";
+import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
+import * as E from "../../recorder/Entries.ts";
+
+const recordOf = (...entries: Parameters<typeof E.folded>[0]): RunRecord => {
+  const record = E.folded([E.begun("held"), E.attempt(1), ...entries]);
+  if (record === undefined) throw new Error("it was begun");
+  return record;
+};
+
+const saw = (attempt: number) => ({ saw: "text", attempt }) as const;
+const well = { end: "Success" } as const;
+
+/** A held run whose node was killed, and that another node asked for again. */
+const good: NodeRemains = {
+  run: "held",
+  fault: "kill -9",
+  record: recordOf(E.attempt(2, "replay"), E.ended()),
+  diaries: [[], [saw(2), well], []],
+  marks: ["start", "done"],
+  asked: [2, 0],
+  decidedMs: 2_000,
+};
+
+const bad: Readonly<Record<string, readonly [Partial<NodeRemains>, RegExp]>> = {
+  "a tool that ran twice": [{ marks: ["start", "done", "start"] }, /the tool ran twice/],
+  "a request too many": [{ asked: [3, 0] }, /asked 3 times$/],
+  "a continuation too many": [{ asked: [2, 1] }, /asked 1 times to go on/],
+  "a run that is lost": [{ record: undefined }, /lost/],
+  "a run without an end": [{ record: recordOf(E.attempt(2, "replay")) }, /no end: live/],
+  "a run that is decided late": [{ decidedMs: 7_001 }, /decided behind 7001 ms/],
+  "two answers on one screen": [{ diaries: [[saw(1)], [saw(2), well], []] }, /text of 2 answers/],
+  "two completions": [{ diaries: [[well], [saw(2), well], []] }, /2 completions/],
+  "a run that a clock took from its living node": [
+    { fault: "clock ahead", record: recordOf(E.opened("held", 1, { failure: { kind: "crashed" } }), E.ended()) },
+    /a living node has lost it/,
+  ],
+};
+
+describe("The judge of three nodes", () => {
+  it("takes a run that another node went on with, also where text that was withdrawn stood on the first one's screen", () => {
+    assert.deepStrictEqual(problems(good), []);
+    const withdrawn = [[saw(1)], [{ discard: 1, keep: 0 }, saw(2), well], []];
+    assert.deepStrictEqual(problems({ ...good, diaries: withdrawn }), []);
+  });
+
+  it("takes what a node that was cut off has shown to its own reader", () => {
+    assert.deepStrictEqual(problems({ ...good, fault: "cut off", diaries: [[saw(1), well], [saw(2), well], []] }), []);
+  });
+
+  for (const [name, [more, problem]] of Object.entries(bad)) {
+    it(`finds ${name}`, () => {
+      const found = problems({ ...good, ...more });
+      assert.lengthOf(found, 1, found.join());
+      assert.match(found[0] ?? "", problem);
+    });
+  }
+});
