@@ -3,7 +3,8 @@
  *
  * The life of an entry:
  *
- * 1. `begin` with its request. It is `reading` while a client reads its response.
+ * 1. `begin` with its request. It is `reading` while a client reads its response. Where nothing could be found by its key, `open` comes
+ *    first and `admit`, with the keys, later in the same step: keys are made while its provider has the request.
  * 2. `left` by its reader, its time runs: `lingerMs` later it has expired, and whoever watches it ends its run. A reader that joins
  *    stops that time.
  * 3. `ended` by its run, it is kept for `lingerMs` behind that end and behind its last reader, because the commonest loss is the last
@@ -40,13 +41,19 @@ const limitsDefault: AttachLimits = { runBytes: runBytesMax, processBytes: proce
 /** Why a response is not kept any more. */
 export type Eviction = "run_bytes" | "process_bytes" | "runs";
 
-/** The request of an entry. */
-export interface AttachTerms extends Pick<AttachWish, "idempotencyKey" | "lingerMs"> {
+/** What a request says of its entry. */
+type AttachPeriod = Pick<AttachWish, "idempotencyKey" | "lingerMs">;
+
+/** By what an entry is found. */
+export interface EntryKeys {
   /** The key of the request. */
   readonly request: string;
   /** The key of who may have its response. */
   readonly holder: string;
 }
+
+/** The request of an entry. */
+export interface AttachTerms extends AttachPeriod, EntryKeys {}
 
 /** How a run came to its end. `broken` and `cancelled` answer no repeat. */
 export type EntryEnd = "whole" | "broken" | "cancelled";
@@ -80,6 +87,8 @@ export class AttachRegistry {
   readonly #byRun = new Map<string, Entry>();
   /** Runs that were evicted, with the key of who may know it. */
   readonly #gone = new Map<string, string>();
+  /** Runs that go on without a reader. */
+  readonly #unread = new Set<Entry>();
   #bytes = 0;
 
   /** @param limits those of a process by default */
@@ -108,19 +117,41 @@ export class AttachRegistry {
    * @returns it, and what was evicted for it
    */
   begin(terms: AttachTerms): { readonly entry: AttachEntry; readonly evicted: ReadonlyArray<AttachEntry> } {
+    const entry = this.open(terms);
+    return { entry, evicted: this.admit(entry, terms) };
+  }
+
+  /** Makes the entry of a run that is being read, and that nothing finds yet. */
+  open({ idempotencyKey, lingerMs }: AttachPeriod): AttachEntry {
+    const terms = { ...unknown, idempotencyKey, lingerMs };
     const entry: Entry = {
       ...{ terms, log: new ByteLog(), runId: undefined, isRead: true, leftAt: undefined },
       ...{ end: undefined, isDelivered: false, evicted: undefined },
     };
+    return entry;
+  }
+
+  /**
+   * Takes in an entry that was opened, whatever has become of it.
+   *
+   * @returns what was evicted for it
+   */
+  admit(of: AttachEntry, { holder, request }: EntryKeys): ReadonlyArray<AttachEntry> {
+    const entry = own(of);
+    entry.terms = { ...entry.terms, holder, request };
     this.#entries.add(entry);
-    const same = this.#byRequest.get(terms.request) ?? new Set();
-    this.#byRequest.set(terms.request, same.add(entry));
-    const evicted: Array<AttachEntry> = [];
-    for (const oldest of this.#entries) {
-      if (this.#entries.size <= this.#limits.runs) break;
-      evicted.push(this.#evict(oldest, "runs"));
-    }
-    return { entry, evicted };
+    this.#bytes += entry.log.held;
+    const same = this.#byRequest.get(request) ?? new Set();
+    this.#byRequest.set(request, same.add(entry));
+    if (entry.runId !== undefined) this.#byRun.set(entry.runId, entry);
+    this.#looked(entry);
+    return this.#isFull ? this.#makesRoom([]) : none;
+  }
+
+  /** Notes whether a run goes on without a reader. */
+  #looked(entry: Entry): void {
+    if (!entry.isRead && entry.end === undefined && this.#entries.has(entry)) this.#unread.add(entry);
+    else this.#unread.delete(entry);
   }
 
   /** The run has its name. */
@@ -144,9 +175,17 @@ export class AttachRegistry {
     this.#bytes += entry.log.held - before;
     const evicted: Array<AttachEntry> = [];
     if (entry.log.length > this.#limits.runBytes) evicted.push(this.#evict(entry, "run_bytes"));
+    return this.#makesRoom(evicted);
+  }
+
+  get #isFull(): boolean {
+    return this.#entries.size > this.#limits.runs || this.#bytes > this.#limits.processBytes;
+  }
+
+  #makesRoom(evicted: Array<AttachEntry>): ReadonlyArray<AttachEntry> {
     for (const oldest of this.#entries) {
-      if (this.#bytes <= this.#limits.processBytes) break;
-      evicted.push(this.#evict(oldest, "process_bytes"));
+      if (!this.#isFull) break;
+      evicted.push(this.#evict(oldest, this.#entries.size > this.#limits.runs ? "runs" : "process_bytes"));
     }
     return evicted;
   }
@@ -156,6 +195,7 @@ export class AttachRegistry {
     const entry = own(of);
     entry.isRead = true;
     entry.leftAt = undefined;
+    this.#looked(entry);
   }
 
   /**
@@ -168,11 +208,14 @@ export class AttachRegistry {
     entry.isRead = false;
     entry.leftAt = now;
     entry.isDelivered ||= delivered;
+    this.#looked(entry);
   }
 
   /** The run is over. The first word counts. */
   ended(of: AttachEntry, how: EntryEnd, now: number): void {
-    own(of).end ??= { how, at: now };
+    const entry = own(of);
+    entry.end ??= { how, at: now };
+    this.#looked(entry);
   }
 
   /** When an entry has expired, if no reader joins; undefined while it has one. */
@@ -186,6 +229,7 @@ export class AttachRegistry {
   drop(of: AttachEntry): void {
     const entry = own(of);
     if (!this.#entries.delete(entry)) return;
+    this.#unread.delete(entry);
     this.#bytes -= entry.log.held;
     if (entry.runId !== undefined) this.#byRun.delete(entry.runId);
     const same = this.#byRequest.get(entry.terms.request);
@@ -207,9 +251,13 @@ export class AttachRegistry {
     return inOrder.find((entry) => !entry.isRead) ?? inOrder.find(isSilent);
   }
 
-  /** Whether a request might attach to a run, if nobody else has it by then. It costs no key to ask. */
-  mightAnswer({ forbidden }: AttachWish): boolean {
-    return this.#entries.size > 0 && !forbidden;
+  /**
+   * Whether a request might attach to a run, if nobody else has it by then. It costs no key to ask. A request that says nothing is
+   * answered by a run without a reader alone, and there is none as a rule.
+   */
+  mightAnswer({ asked, forbidden, idempotencyKey, repeats }: AttachWish): boolean {
+    if (this.#entries.size === 0 || forbidden) return false;
+    return asked || repeats || idempotencyKey !== undefined || this.#unread.size > 0;
   }
 
   /** Whether there is any run of a request's key. */
@@ -253,6 +301,9 @@ export class AttachRegistry {
 }
 
 const none: ReadonlyArray<AttachEntry> = [];
+
+/** The keys of an entry that is not taken in yet. */
+const unknown: EntryKeys = { request: "", holder: "" };
 
 /** No key is it; an unknown name is compared too, so that the time says nothing of which names there are. */
 const nobody = "0".repeat(64);

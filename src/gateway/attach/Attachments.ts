@@ -9,6 +9,7 @@ import { Clock, type Context, Effect, type Redacted, type Scope } from "effect";
 import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import type { AttachableRun } from "../api/Traffic.ts";
+import { wholeBytesMax } from "../body/BodyOutline.ts";
 import { secretOf } from "../delivery/ClientSecret.ts";
 import { Deliveries, type Returning } from "../delivery/Deliveries.ts";
 import type { DeliveryBeginning } from "../delivery/DeliveryOwner.ts";
@@ -48,8 +49,8 @@ export interface AttachListeners {
 /** A run that begins, and what of its request is told an operator. */
 export interface Beginning {
   readonly request: KeyedRequest;
-  /** Its key, as `keyOf` gives it. */
-  readonly key: string;
+  /** Its key, as `keyOf` gives it; undefined where it is told later (`keyed`). */
+  readonly key: string | undefined;
   readonly wish: AttachWish;
   readonly refuse: Refusal;
 }
@@ -147,9 +148,8 @@ export class Attachments {
 
   /** Takes a run in whose client reads it. */
   begin({ key, refuse, request, wish }: Beginning): LingeringRun {
-    const { idempotencyKey, lingerMs } = wish;
-    const terms = { request: key, holder: this.#keys.holder(request), lingerMs, idempotencyKey };
-    const { entry, evicted } = this.#registry.begin(terms);
+    const { idempotencyKey } = wish;
+    const entry = this.#registry.open(wish);
     const run = new LingeringRun(entry, this.#serving, refuse);
     const due: Deadline = { act: () => this.#look(run), at: 0, place: -1 };
     const { tenant: token, upstream } = request;
@@ -160,12 +160,34 @@ export class Attachments {
       token,
       begunAt: this.#now(),
       isTold: false,
-      delivered: this.#delivered(key, request, wish),
+      delivered: key === undefined ? undefined : this.#delivered(key, request, wish),
     };
     this.#known.set(entry, known);
+    if (key !== undefined) this.#admit(run, request, key);
     if (idempotencyKey !== undefined) this.#tell(known, "soon");
-    this.evicted(evicted);
     return run;
+  }
+
+  #admit({ entry }: LingeringRun, request: KeyedRequest, key: string): void {
+    this.evicted(this.#registry.admit(entry, { request: key, holder: this.#keys.holder(request) }));
+  }
+
+  /**
+   * Whether the key of a request may be made once its run has begun: there is nothing now that it could find, no other process knows
+   * runs by it, and it is made in one step.
+   */
+  mayKeyLater({ body }: KeyedRequest, wish: AttachWish): boolean {
+    const isSmall = typeof body !== "object" || body.byteLength <= wholeBytesMax;
+    const isAlone = this.#listeners.siblings === undefined && this.deliveries === undefined;
+    return isSmall && isAlone && !this.mightRepeat(wish);
+  }
+
+  /** Makes the keys of a run that has begun without, in the step in which it began. From now on its request's repeats find it. */
+  keyed(run: LingeringRun, request: KeyedRequest): void {
+    const key = this.#keys.request(request);
+    // One that was stopped in the meantime is forgotten.
+    const isKnown = this.#known.has(run.entry) && run.entry.evicted === undefined;
+    if (typeof key === "string" && isKnown) this.#admit(run, request, key);
   }
 
   /** The key by which a request is known. */

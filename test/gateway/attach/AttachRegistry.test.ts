@@ -210,8 +210,12 @@ const play = (seed: number): void => {
     const one = known[pick(known.length || 1)];
     const does = pick(8);
     if (does === 0 || one === undefined) {
-      const { entry } = registry.begin(terms({ request: `r${pick(3)}`, holder: `h${pick(2)}`, lingerMs: 50 }));
-      registry.named(entry, `gw_${known.length}`);
+      const entry = registry.open(terms({ lingerMs: 50 }));
+      // What happens before it is taken in counts like what happens later.
+      if (pick(2) === 0) registry.named(entry, `gw_${known.length}`);
+      if (pick(4) === 0) registry.append(entry, [bytes(pick(9_000))]);
+      registry.admit(entry, { request: `r${pick(3)}`, holder: `h${pick(2)}` });
+      if (entry.runId === undefined) registry.named(entry, `gw_${known.length}`);
       known.push({ entry, read: true, failed: false, silent: pick(4) === 0 });
     } else if (does <= 2) registry.append(one.entry, [bytes(pick(9_000))]);
     else if (does === 3) {
@@ -227,7 +231,11 @@ const play = (seed: number): void => {
       const isSilent = (entry: AttachEntry) => known.find((it) => it.entry === entry)?.silent === true;
       const found = registry.repeated(key, asked, isSilent);
       const of = known.find(({ entry }) => entry === found);
+      const waits = registry.entries.some(({ end, isRead }) => end === undefined && !isRead);
+      const may = registry.mightAnswer(asked);
+      assert.strictEqual(may, registry.size > 0 && (asked.repeats || waits), `seed ${seed}: what may be found`);
       if (of !== undefined) {
+        assert.isTrue(may, `seed ${seed}: it is found where it is not looked for`);
         assert.strictEqual(of.entry.terms.request, key, `seed ${seed}: another request's`);
         assert.isFalse(of.failed, `seed ${seed}: it has failed`);
         assert.isTrue(!of.read || (of.silent && asked.repeats), `seed ${seed}: its reader lives`);

@@ -287,6 +287,48 @@ describe("A client of a run that lingers", () => {
     }),
   );
 
+  it.effect("may be the first of its request: its key is made once the run has begun, and finds it from then on", () =>
+    Effect.gen(function* () {
+      const { attachments, key: other, run: before, wish } = yield* begun;
+      const asked = { ...request, body: '{"model":"m"}' };
+      const key = yield* attachments.keyOf(asked);
+      assert.isTrue(attachments.mayKeyLater(asked, wish), "its reader is there");
+      const run = attachments.begin({ request: asked, wish, key: undefined, refuse: () => Effect.void });
+      const client = new FakeClient();
+      yield* serving(run, client);
+      attachments.named(run, "gw_2");
+      run.headed(head, true);
+      run.append([bytes("first, ")]);
+      assert.isFalse(attachments.hasRequest(key));
+      attachments.keyed(run, asked);
+      assert.isTrue(attachments.hasRequest(key));
+      assert.notStrictEqual(key, other);
+      assert.strictEqual(attachments.found("gw_2", attachments.holderOf(asked)), run);
+      client.gone();
+      assert.isFalse(attachments.mayKeyLater(asked, wish), "a run goes on without a reader");
+      const again = new FakeClient();
+      yield* Effect.forkChild(attachments.repeated(key, wish, again.response), { startImmediately: true });
+      assert.strictEqual(again.got, "first, ");
+      assert.isTrue(attachments.mayKeyLater(asked, wish));
+      assert.isFalse(attachments.mayKeyLater({ ...asked, body: bytes("x".repeat(300_000)) }, wish), "in many turns");
+      assert.isFalse(attachments.mayKeyLater(asked, { ...wish, repeats: true }));
+      assert.strictEqual(before.client, undefined);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("may be gone before its key is made: nothing of its run is found then", () =>
+    Effect.gen(function* () {
+      const { attachments, wish } = yield* begun;
+      const asked = { ...request, body: '{"model":"m"}' };
+      const run = attachments.begin({ request: asked, wish, key: undefined, refuse: () => Effect.void });
+      attachments.named(run, "gw_2");
+      attachments.cancel(run);
+      attachments.keyed(run, asked);
+      assert.isFalse(attachments.hasRequest(yield* attachments.keyOf(asked)));
+      assert.strictEqual(attachments.found("gw_2", attachments.holderOf(asked)), undefined);
+    }).pipe(Effect.scoped),
+  );
+
   it.live("has nothing of the request kept for it behind the end of its run (L11)", () =>
     Effect.gen(function* () {
       const { attachments, key, wish } = yield* begun;
