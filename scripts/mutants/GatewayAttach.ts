@@ -153,7 +153,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "all responses together have no limit",
     breaks: "L11",
-    within: "isFull",
+    within: "#isFull",
     find: " || this.#bytes > this.#limits.processBytes",
     replace: "",
     proofs: [{ test: registry, named: "evicts the oldest" }],
