@@ -58,8 +58,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a write of a run does not wait for the one before it",
     breaks: "L8, break 04",
     within: "#turn",
-    find: "before === undefined ? sent : Effect.andThen(isOver(before), sent),",
-    replace: "sent,",
+    find: "before === undefined ? sent : Effect.andThen(isOver(before), sent)",
+    replace: "sent",
     proofs: [
       { test: "test/runtime/attempt/PullTimeout.test.ts", named: "is never handed a call whose write fails after" },
     ],

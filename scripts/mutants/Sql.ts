@@ -15,7 +15,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a process writes under a lease that was fenced",
     breaks: "one owner of a run",
-    within: "#hold",
+    within: "holding",
     find: "FROM {leases} WHERE id = ? AND fenced = 0`",
     replace: "FROM {leases} WHERE id = ?`",
     proofs: [{ test: zombies, named: "start against fence" }],
@@ -106,7 +106,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a run is written over as another process has left it",
     breaks: "one owner of a run",
-    within: "update",
+    within: "updating",
     find: '"WHERE run_id = ? AND version = ? RETURNING seq"',
     replace: '"WHERE run_id = ? AND version >= 0 * ? RETURNING seq"',
     proofs: [{ test: "test/recorder/sql/SqlRows.test.ts", named: "a run" }],
@@ -114,7 +114,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a run that ends stays in its list of open ones",
     breaks: "what is on record can be found",
-    within: "update",
+    within: "updating",
     find: "next.every((value, index) => value === kept[index])",
     replace: "next.length === kept.length",
     proofs: [{ test: "test/recorder/sql/SqlRunRecorder.test.ts", named: "by state" }],

@@ -18,7 +18,15 @@ import { monotonicMs } from "./MonotonicTime.ts";
 import { AnswerRefused } from "./Question.ts";
 import { RecorderError } from "./RecorderError.ts";
 import type { RunRecord } from "./RunRecord.ts";
-import { listWaitMs, type RunRecorder, recorderWaitMs, type WriteAtOnce, writeAtOnceOf } from "./RunRecorder.ts";
+import {
+  listWaitMs,
+  type RunRecorder,
+  recorderWaitMs,
+  type WriteAtOnce,
+  type WriteTogether,
+  writeAtOnceOf,
+  writeTogetherOf,
+} from "./RunRecorder.ts";
 
 /**
  * Longest wait for a call while an earlier one hangs, in milliseconds. The whole wait is spent once, and not by every call
@@ -35,6 +43,8 @@ type Service = RunRecorder["Service"];
 export interface BoundedRecorder extends Service {
   /** Writes in the step of the call, where the store can: nothing has to be waited for. */
   readonly writeAtOnce?: WriteAtOnce | undefined;
+  /** Writes in a step that comes soon, where the store can. */
+  readonly writeTogether?: WriteTogether | undefined;
 }
 
 const known = new WeakMap<Service, BoundedRecorder>();
@@ -70,6 +80,7 @@ const make = (recorder: Service): BoundedRecorder => {
     ...(recorder.waitMs === undefined ? {} : { waitMs: recorder.waitMs }),
     ...(recorder.claimWaitMs === undefined ? {} : { claimWaitMs: recorder.claimWaitMs }),
     writeAtOnce: writeAtOnceOf(recorder),
+    writeTogether: writeTogetherOf(recorder),
     write: (runId, entries) => write.call(runId, () => recorder.write(runId, entries), anything),
     run: (runId) => run.call(runId, () => recorder.run(runId), isRecordOrNone),
     runs: (query) => runs.call("", () => recorder.runs(query), isList),

@@ -67,3 +67,18 @@ export const refused = (reason: keyof typeof ofRun, run_id: string, cause?: unkn
  */
 export const invalid = (run_id: string, entry: number, field: string): RecorderError =>
   new RecorderError({ reason: "invalid", run_id, entry, message: `${run_id}: ${ofRun.invalid}. ${field}` });
+
+/** Reasons that concern the store and not the entries: it may take the same write later. */
+const ofStore: ReadonlySet<string> = new Set([
+  "locked",
+  "disk_full",
+  "read_only",
+  "corrupt",
+  "unavailable",
+  "full",
+  "newer_schema",
+]);
+
+/** Whether an error is the store's. A damaged row is one run's alone; a damaged store is every run's, and may be repaired. */
+export const isOfStore = ({ reason, run_id }: RecorderError): boolean =>
+  ofStore.has(reason) && !(reason === "corrupt" && run_id !== "");

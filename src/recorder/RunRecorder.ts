@@ -150,8 +150,22 @@ export declare namespace RunRecorder {
 /** Commits the entries of one run, all of them or none; gives why it does not. */
 export type WriteAtOnce = (runId: string, entries: ReadonlyArray<RunRecord.Entry>) => RecorderError | undefined;
 
+/**
+ * Commits the entries of one run, all of them or none, together with those of other runs: in a step of its own that comes soon.
+ *
+ * @param told whether they are on record. Where they are not, nothing has changed and `write` finds out why. Called once, and
+ *   never in the step of the call
+ * @returns false where it does not take them: then nothing has changed, and nobody is told
+ */
+export type WriteTogether = (
+  runId: string,
+  entries: ReadonlyArray<RunRecord.Entry>,
+  told: (isOnRecord: boolean) => void,
+) => boolean;
+
 // Kept beside the service: one which is wrapped or was copied is taken for any other store.
 const atOnce = new WeakMap<object, WriteAtOnce>();
+const together = new WeakMap<object, WriteTogether>();
 
 /** Says that this very recorder commits so. Its `write` must do the same. */
 export const commitsAtOnce = <Recorder extends object>(recorder: Recorder, write: WriteAtOnce): Recorder => {
@@ -162,8 +176,17 @@ export const commitsAtOnce = <Recorder extends object>(recorder: Recorder, write
 /** How a recorder commits at once; undefined where it may take time. */
 export const writeAtOnceOf = (recorder: object): WriteAtOnce | undefined => atOnce.get(recorder);
 
+/** Says that this very recorder commits so. Its `write` must do the same. */
+export const commitsTogether = <Recorder extends object>(recorder: Recorder, write: WriteTogether): Recorder => {
+  together.set(recorder, write);
+  return recorder;
+};
+
+/** How a recorder commits the writes of several runs together; undefined where it does not. */
+export const writeTogetherOf = (recorder: object): WriteTogether | undefined => together.get(recorder);
+
 /**
- * A recorder that stands around another one goes on to commit at once, where that one does.
+ * A recorder that stands around another one goes on to commit at once, or together, where that one does.
  *
  * @param taken hears of each commit that was taken so; of one that was not, nobody hears before `write` finds out why
  */
@@ -172,6 +195,15 @@ export const staysAtOnce = <Recorder extends object>(
   recorder: object,
   taken: () => void,
 ): Recorder => {
+  const all = writeTogetherOf(recorder);
+  if (all !== undefined) {
+    commitsTogether(around, (runId, entries, told) =>
+      all(runId, entries, (isOnRecord) => {
+        if (isOnRecord) taken();
+        told(isOnRecord);
+      }),
+    );
+  }
   const write = writeAtOnceOf(recorder);
   if (write === undefined) return around;
   return commitsAtOnce(around, (runId, entries) => {

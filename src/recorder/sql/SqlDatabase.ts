@@ -15,6 +15,7 @@ import { failureOf } from "./postgres/SqlState.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import * as SqlSchema from "./SqlSchema.ts";
 import type { SqlTables } from "./SqlTables.ts";
+import type * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
 
 /** Longest pause before a lock is tried again, in milliseconds. */
 const lockPauseMs = 8;
@@ -65,6 +66,15 @@ export class SqlDatabase {
     this.#options = options;
     this.#newer = options.newer ?? { unwritable: undefined };
     this.#patience = new LockPatience(options.lockWaitMs ?? lockWaitMsDefault);
+    const { step } = tables.dialect;
+    // A program's own connection may be inside of a transaction that the program's other fibers know of.
+    if (step !== undefined && !options.shared.client) {
+      this.step = (body) => {
+        const made = this.#newer.unwritable === undefined ? step(body) : undefined;
+        if (made !== undefined) this.#patience.over();
+        return made;
+      };
+    }
     this.free = options.shared.client ? this.#explained(this.#apart(Effect.void, true)) : Effect.void;
   }
 
@@ -85,6 +95,12 @@ export class SqlDatabase {
     const written = Effect.tap(this.#withTables(transaction), () => Effect.sync(() => this.#patience.over()));
     return this.#explained(this.#apart(written, true));
   }
+
+  /**
+   * Runs a transaction that may write in this very step, and commits it where its body gives a value. Undefined says that
+   * nothing is committed, whatever the reason: `write` finds out. Left out where the store cannot.
+   */
+  readonly step: SqlNodeSqlite.Step | undefined;
 
   /** Reads at one moment. A reader never waits for a writer, and needs no file that can be written. */
   read<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {

@@ -13,6 +13,8 @@ export interface SqlDialect {
   readonly name: "sqlite" | "postgres";
   /** Runs a body as one transaction that may write. */
   readonly write: SqlPostgres.Transact;
+  /** Runs a transaction that may write without any effect; undefined where each statement waits for a server. */
+  readonly step: SqlNodeSqlite.Step | undefined;
   /** Runs a body that sees the database at one moment. */
   readonly read: SqlPostgres.Transact;
   /** Runs what makes tables, one process at a time. */
@@ -68,6 +70,7 @@ export const problem = (sql: SqlClient.SqlClient): RecorderError | undefined => 
 const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
   name: "sqlite",
   write: SqlNodeSqlite.transactionOf(sql),
+  step: SqlNodeSqlite.stepOf(sql),
   read: (body) => Effect.provideService(sql.withTransaction(body), SqlClient.BeginTransaction, "BEGIN"),
   migrate: sql.withTransaction,
   time: (own) => sql`${own}`,
@@ -83,6 +86,7 @@ const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
 const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
   name: "postgres",
   write: SqlPostgres.write(sql),
+  step: undefined,
   read: SqlPostgres.read(sql),
   migrate: SqlPostgres.migrate(sql, prefix),
   time: () => sql.literal("(extract(epoch FROM clock_timestamp()) * 1000)::double precision"),

@@ -82,6 +82,9 @@ const rowless = new RecorderError({
   message: "the client gives no rows of a statement with RETURNING, by which the recorder knows what it has changed",
 });
 
+/** Finds a lease that no process has fenced. @param column what is selected besides */
+export const holding = (column: string): string => `SELECT id${column} FROM {leases} WHERE id = ? AND fenced = 0`;
+
 /** The lease of this process and the runs that it drives under it. */
 export class SqlLease {
   readonly #tables: SqlTables;
@@ -107,6 +110,16 @@ export class SqlLease {
   /** The lease as far as this process knows; none before its first write. */
   get id(): string | undefined {
     return this.#id;
+  }
+
+  /** The lease where a transaction that holds it would not renew it; what it is worth, the transaction asks its row. */
+  get steady(): string | undefined {
+    return this.#isLate ? undefined : this.#id;
+  }
+
+  /** A thread that is busy may miss its heartbeat and still write. */
+  get #isLate(): boolean {
+    return this.#options.elapsed() - this.#beatAt >= this.beatMs * this.#tables.dialect.beatsMissed;
   }
 
   /** From one heartbeat to the next, in milliseconds. */
@@ -319,16 +332,12 @@ export class SqlLease {
   readonly #hold = Effect.fnUntraced(function* (this: SqlLease, beating: boolean) {
     const { dialect, leases, sql } = this.#tables;
     if (this.#id !== undefined) {
-      // A thread that is busy may miss its heartbeat and still write.
-      if (beating || this.#options.elapsed() - this.#beatAt >= this.beatMs * dialect.beatsMissed) {
+      if (beating || this.#isLate) {
         const renewed = yield* this.#renew(this.#id);
         if (renewed !== undefined) return renewed;
       } else {
         const { column, note } = dialect.id;
-        const [row] = yield* this.#tables.ask<{ readonly xid?: string }>(
-          `SELECT id${column} FROM {leases} WHERE id = ? AND fenced = 0`,
-          [this.#id],
-        );
+        const [row] = yield* this.#tables.ask<{ readonly xid?: string }>(holding(column), [this.#id]);
         if (row !== undefined) {
           if (column !== "") yield* note(row);
           return { id: this.#id, beatAt: undefined };

@@ -14,7 +14,7 @@ import { monotonicMs } from "../MonotonicTime.ts";
 import { refusal } from "../Question.ts";
 import { RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
-import { listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "../RunRecorder.ts";
+import { commitsTogether, listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "../RunRecorder.ts";
 import { transferring } from "../transfer/RunTransfer.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
 import { lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
@@ -172,6 +172,8 @@ export const make = (
       lease.id === undefined ? Effect.void : reported(database.write(lease.end), "the lease was not given up"),
     );
     const write = yield* SqlWriter.make(database, lease);
+    // It closes first: what it could not commit the writer still does.
+    const together = yield* SqlWriter.makeTogether(database, lease);
     yield* Effect.forkScoped(heartbeat(database, beating, lease));
     if (options.retention !== false) yield* Effect.forkScoped(retain(database, options.retention ?? {}, now));
     const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
@@ -182,6 +184,7 @@ export const make = (
       waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
       claimWaitMs: silentWaitMs + recorderWaitMs,
     };
+    if (together !== undefined) commitsTogether(recorder, together);
     return transferring(recorder, SqlTransfer.make(database));
   });
 

@@ -170,16 +170,24 @@ const updateTogether = `UPDATE {runs} AS r SET version = r.version + 1, owner = 
     AS v (run_id, version, owner, parked, ended_at, broken, state, record)
   WHERE r.run_id = v.run_id AND r.version = v.version::integer RETURNING r.seq`;
 
-/** Adds a run's row. */
-const insert = Effect.fnUntraced(function* (
-  tables: SqlTables,
+/** A statement of one row: its template and values, as `SqlTables.ask` takes them. */
+export type Statement = readonly [template: string, values: ReadonlyArray<string | number | null>];
+
+/**
+ * The statement that writes the row of a run. One that adds a row gives none; one that changes it gives one row, or none where
+ * the row is not of the version any more that was read.
+ */
+export const rowStatement = ({ before, owner, record, runId }: Changed, dialect: SqlTables["dialect"]): Statement =>
+  before === undefined ? inserting(runId, record, owner, dialect) : updating(runId, before, record, owner);
+
+const inserting = (
   runId: string,
   record: RunRecord,
   owner: string | undefined,
-) {
+  { kept }: SqlTables["dialect"],
+): Statement => {
   const { id, model } = record.provider;
-  const { kept } = tables.dialect;
-  yield* tables.ask(
+  return [
     `INSERT INTO {runs} (run_id, version, owner, state, parked, provider, model, started_at, ended_at, broken, record)
       VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
@@ -194,7 +202,37 @@ const insert = Effect.fnUntraced(function* (
       record.incidents.length,
       encode(record),
     ],
-  );
+  ];
+};
+
+const updating = (
+  runId: string,
+  before: Omit<Stored, "seq">,
+  record: RunRecord,
+  owner: string | undefined,
+): Statement => {
+  const [kept, next] = [columns(before.record, before.owner), columns(record, owner)];
+  const where = "WHERE run_id = ? AND version = ? RETURNING seq";
+  // A column that an index names costs a write of that index, also where its value stays.
+  return next.every((value, index) => value === kept[index])
+    ? [
+        `UPDATE {runs} SET version = ?, state = ?, record = ? ${where}`,
+        [before.version + 1, record.state, encode(record), runId, before.version],
+      ]
+    : [
+        `UPDATE {runs} SET version = ?, state = ?, record = ?, owner = ?, parked = ?, ended_at = ?, broken = ? ${where}`,
+        [before.version + 1, record.state, encode(record), ...next, runId, before.version],
+      ];
+};
+
+/** Adds a run's row. */
+const insert = Effect.fnUntraced(function* (
+  tables: SqlTables,
+  runId: string,
+  record: RunRecord,
+  owner: string | undefined,
+) {
+  yield* tables.ask(...inserting(runId, record, owner, tables.dialect));
   yield* saveParts(tables, runId, undefined, record);
 });
 
@@ -210,21 +248,7 @@ export const update = Effect.fnUntraced(function* (
   record: RunRecord,
   owner: string | undefined,
 ) {
-  const [kept, next] = [columns(before.record, before.owner), columns(record, owner)];
-  const where = "WHERE run_id = ? AND version = ? RETURNING seq";
-  // A column that an index names costs a write of that index, also where its value stays.
-  const rows = next.every((value, index) => value === kept[index])
-    ? yield* tables.ask(`UPDATE {runs} SET version = ?, state = ?, record = ? ${where}`, [
-        before.version + 1,
-        record.state,
-        encode(record),
-        runId,
-        before.version,
-      ])
-    : yield* tables.ask(
-        `UPDATE {runs} SET version = ?, state = ?, record = ?, owner = ?, parked = ?, ended_at = ?, broken = ? ${where}`,
-        [before.version + 1, record.state, encode(record), ...next, runId, before.version],
-      );
+  const rows = yield* tables.ask(...updating(runId, before, record, owner));
   if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
   yield* saveParts(tables, runId, before.record, record);
 });

@@ -27,6 +27,8 @@ export interface SqlTables {
   readonly questions: Fragment;
   readonly facts: Fragment;
   readonly groups: Fragment;
+  /** The text of a statement for the client's database; see `ask`. It is made once. */
+  readonly textOf: (template: string) => string;
   /**
    * Runs a statement of a fixed text inside of a transaction: for what every write does. Its text is made once, and the
    * statement goes straight to the transaction's connection.
@@ -66,11 +68,11 @@ export const make = (client: SqlClient, prefix: string): SqlTables => {
     questions: named("questions"),
     facts: named("facts"),
     groups: named("groups"),
-    ask: asking(sql, prefix),
+    ...asking(sql, prefix),
   };
 };
 
-const asking = (sql: SqlClient, prefix: string): SqlTables["ask"] => {
+const asking = (sql: SqlClient, prefix: string): Pick<SqlTables, "ask" | "textOf"> => {
   const texts = new Map<string, string>();
   const numbered = (text: string) => {
     let n = 0;
@@ -83,16 +85,19 @@ const asking = (sql: SqlClient, prefix: string): SqlTables["ask"] => {
     const text = template.replaceAll(/\{([a-z]+)\}/g, (_, name: string) => prefix + name);
     return sql.onDialectOrElse({ sqlite: () => text, orElse: () => numbered(text) });
   };
-  return <Row extends object>(
-    template: string,
-    values: ReadonlyArray<string | number | null | ReadonlyArray<string>>,
-  ) => {
+  const textOf = (template: string): string => {
     let text = texts.get(template);
     if (text === undefined) {
       text = made(template);
       texts.set(template, text);
     }
-    const known = text;
+    return text;
+  };
+  const ask = <Row extends object>(
+    template: string,
+    values: ReadonlyArray<string | number | null | ReadonlyArray<string>>,
+  ) => {
+    const known = textOf(template);
     return Effect.contextWith((context: Context.Context<never>): Effect.Effect<ReadonlyArray<Row>, SqlError> => {
       const [connection] = Context.getOrUndefined(context, sql.transactionService) ?? [];
       // As a statement of the client does: what its columns are is for the caller to know.
@@ -101,6 +106,7 @@ const asking = (sql: SqlClient, prefix: string): SqlTables["ask"] => {
         : (connection.execute(known, values, undefined) as Effect.Effect<ReadonlyArray<Row>, SqlError>);
     });
   };
+  return { ask, textOf };
 };
 
 /** Why a prefix cannot be used; undefined when it can. */

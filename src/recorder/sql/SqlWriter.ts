@@ -1,22 +1,31 @@
 /**
  * Commits the writes of this process in groups: each returns when it is on disk (law L8), and many cost one commit.
+ *
+ * `make` gives the way that every write can go. `makeTogether` gives the short one of a file on this machine, where a transaction
+ * takes no more than one step: what is ready to be written within one turn of the scheduler shares its commit. There, only
+ * what goes its usual way is written: a run that begins, or whose record this process knows and drives, under a lease that is
+ * good. The rows say whether that still is so. Anything else is left to the other way, which asks for more, waits and explains.
  */
 import type * as Cause from "effect/Cause";
+import type * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
 import * as Fiber from "effect/Fiber";
 import * as Metric from "effect/Metric";
 import * as Queue from "effect/Queue";
+import * as Scheduler from "effect/Scheduler";
 import type * as Scope from "effect/Scope";
 import type { SqlError } from "effect/sql/SqlError";
 import { invalid, RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
+import type { WriteTogether } from "../RunRecorder.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFailure from "./SqlFailure.ts";
-import type { Held, SqlLease } from "./SqlLease.ts";
+import { type Held, holding, type SqlLease } from "./SqlLease.ts";
 import * as SqlStore from "./SqlStore.ts";
+import type { Ask } from "./sqlite/SqlNodeSqlite.ts";
 
 /** Most writes that wait for one commit, which takes all of them. A later writer waits to be let in. */
 const queuedWritesMax = 256;
@@ -30,9 +39,13 @@ const gatherTurns = 1;
 /** Writes entries of a run; returns when they are committed. */
 export type Write = (runId: string, entries: ReadonlyArray<RunRecord.Entry>) => Effect.Effect<void, RecorderError>;
 
-interface Job {
+/** Entries of a run that are to be written. */
+interface Entries {
   readonly runId: string;
   readonly entries: ReadonlyArray<RunRecord.Entry>;
+}
+
+interface Job extends Entries {
   readonly done: Deferred.Deferred<void, RecorderError>;
 }
 
@@ -166,7 +179,7 @@ const open = (
 };
 
 /** Folds a write into its run, whole or not at all. */
-const apply = (run: Open, { entries, runId }: Job): RecorderError | undefined => {
+const apply = (run: Open, { entries, runId }: Entries): RecorderError | undefined => {
   // Without an owner the process has given the run back while this write was under way.
   const record = RunRecord.applyAll(run.record, entries, run.owner === undefined);
   if (typeof record === "string") return refused(record, runId);
@@ -184,7 +197,8 @@ const settle = (lease: SqlLease, jobs: ReadonlyArray<Job>, committed: Committed)
   }
 };
 
-const remember = (lease: SqlLease, { held, runs }: Committed): void => {
+/** Takes note of what a transaction has committed. */
+const remember = (lease: SqlLease, { held, runs }: Pick<Committed, "held" | "runs">): void => {
   lease.adopt(held);
   for (const [runId, run] of runs) {
     if ("message" in run) {
@@ -200,3 +214,126 @@ const remember = (lease: SqlLease, { held, runs }: Committed): void => {
     lease.drive(runId, held.id, { version, record: run.record });
   }
 };
+
+/** Gives what commits writes of a scope together; undefined where a transaction waits for a server or for the program. */
+export const makeTogether = (
+  database: SqlDatabase,
+  lease: SqlLease,
+): Effect.Effect<WriteTogether | undefined, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    if (database.step === undefined) return undefined;
+    const services = yield* Effect.context<never>();
+    const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher();
+    const group = new SqlGroup(database, lease, services, (flush) => dispatcher.scheduleTask(flush, 0));
+    yield* Effect.addFinalizer(() => Effect.sync(() => group.close()));
+    return (runId, entries, told) => group.take(runId, entries, told);
+  });
+
+interface SoonJob extends Entries {
+  readonly told: (isOnRecord: boolean) => void;
+}
+
+/** What a transaction has committed, and which writes are part of it. */
+interface CommittedSoon {
+  readonly runs: ReadonlyMap<string, Open>;
+  readonly taken: ReadonlySet<SoonJob>;
+}
+
+class SqlGroup {
+  readonly #database: SqlDatabase;
+  readonly #lease: SqlLease;
+  readonly #services: Context.Context<never>;
+  readonly #soon: (flush: () => void) => void;
+  #jobs: Array<SoonJob> = [];
+  #isClosed = false;
+
+  constructor(
+    database: SqlDatabase,
+    lease: SqlLease,
+    services: Context.Context<never>,
+    soon: (flush: () => void) => void,
+  ) {
+    this.#database = database;
+    this.#lease = lease;
+    this.#services = services;
+    this.#soon = soon;
+  }
+
+  /** Takes a write into the next commit; see `WriteTogether`. */
+  take(...[runId, entries, told]: Parameters<WriteTogether>): boolean {
+    if (this.#isClosed || this.#jobs.length >= queuedWritesMax || this.#lease.steady === undefined) return false;
+    const checked = SqlEntryCheck.readable(runId, entries);
+    if ("reason" in checked) return false;
+    this.#jobs.push({ runId, entries: checked, told });
+    if (this.#jobs.length === 1) this.#soon(() => this.#flush());
+    return true;
+  }
+
+  /** What was taken is still committed. */
+  close(): void {
+    this.#isClosed = true;
+    this.#flush();
+  }
+
+  #flush(): void {
+    const jobs = this.#jobs;
+    if (jobs.length === 0) return;
+    this.#jobs = [];
+    const id = this.#lease.steady;
+    const committed = id === undefined ? undefined : this.#database.step?.((ask) => this.#transaction(ask, id, jobs));
+    if (committed !== undefined && id !== undefined) {
+      SqlFailure.commits.updateUnsafe(1, this.#services);
+      remember(this.#lease, { held: { id, beatAt: undefined }, runs: committed.runs });
+    }
+    for (const job of jobs) job.told(committed?.taken.has(job) === true);
+  }
+
+  #transaction(ask: Ask, id: string, jobs: ReadonlyArray<SoonJob>): CommittedSoon | undefined {
+    const { dialect, textOf } = this.#database.tables;
+    // Whether the lease is good is for its row to say: a process that fences it takes its runs over.
+    if (ask(textOf(holding("")), [id]).length !== 1) return undefined;
+    const runs = new Map<string, Open>();
+    const taken = new Set<SoonJob>();
+    for (const job of jobs) {
+      const run = this.#folded(runs.get(job.runId) ?? this.#open(id, job), job);
+      if (run === undefined) continue;
+      runs.set(job.runId, run);
+      taken.add(job);
+    }
+    for (const [runId, { before, owner, record }] of runs) {
+      if (record === undefined || record === before?.record) continue;
+      const [template, values] = SqlStore.rowStatement({ runId, before, record, owner }, dialect);
+      const rows = ask(textOf(template), values);
+      // The row is of another version: another process has written it.
+      if (before !== undefined && rows.length !== 1) return undefined;
+    }
+    return { runs, taken };
+  }
+
+  /** A run that begins, or one of which this process knows what its row says. */
+  #open(id: string, { entries, runId }: SoonJob): Open | undefined {
+    const mine = this.#lease.driven(runId);
+    if (mine === undefined) {
+      // Where the id is on record, the statement that adds the row fails.
+      return entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner: id } : undefined;
+    }
+    // Of a run that was driven under another lease nothing is known any more.
+    if (mine.known === undefined) return undefined;
+    return { before: { ...mine.known, owner: id }, record: mine.known.record, owner: id };
+  }
+
+  /** The run with a write; undefined where the write is refused, or changes what does not stand in the run's own row. */
+  #folded(run: Open | undefined, job: SoonJob): Open | undefined {
+    if (run === undefined) return undefined;
+    const folded = { ...run };
+    if (apply(folded, job) !== undefined || folded.record === undefined) return undefined;
+    return isOneRow(run.before?.record, folded.record) ? folded : undefined;
+  }
+}
+
+/** Whether what changed of a record is its row: incidents and questions have their own. */
+const isOneRow = (before: RunRecord.RunRecord | undefined, after: RunRecord.RunRecord): boolean =>
+  isSame(before?.incidents, after.incidents) && isSame(before?.questions, after.questions);
+
+const isSame = (before: ReadonlyArray<unknown> = [], after: ReadonlyArray<unknown>): boolean =>
+  before === after || (before.length === 0 && after.length === 0);

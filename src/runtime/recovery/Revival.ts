@@ -9,6 +9,7 @@ import { resumesMax } from "../../domain/Limits.ts";
 import { fresh } from "../../domain/RunFacts.ts";
 import * as Tokens from "../../facts/Tokens.ts";
 import * as Orphan from "../../recorder/Orphan.ts";
+import { isOfStore } from "../../recorder/RecorderError.ts";
 import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { Attempt } from "../attempt/Attempt.ts";
@@ -19,7 +20,6 @@ import type { BrokenAttempt } from "../run/Chain.ts";
 import { Chain } from "../run/Chain.ts";
 import { Routes } from "../run/Routes.ts";
 import type { Run } from "../run/Run.ts";
-import { isOfStore } from "../run/RunWriter.ts";
 
 /** A run that goes on: what broke, and what its record says is due; undefined where the decision has to be taken anew. */
 export interface Revived<P> {

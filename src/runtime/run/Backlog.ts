@@ -10,10 +10,14 @@ import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type * as Scope from "effect/Scope";
 import { monotonicMs, realClock } from "../../recorder/MonotonicTime.ts";
+import type { Entry } from "../../recorder/RunRecord.ts";
 import * as Measures from "./Measures.ts";
 
 /** Most runs whose entries wait for the store. Of what comes beyond them the oldest is given up, counted and logged. */
 export const backlogRunsMax = 10_000;
+
+/** Most entries of a run that wait for the store; beyond them evidence is dropped first, and never the newest entry. */
+const unwrittenMax = 256;
 
 /** Pause before the store is tried again, in milliseconds; it doubles up to `backlogPauseMsMax` while the store is away. */
 export const backlogPauseMs = 250;
@@ -169,3 +173,20 @@ export class Backlog {
     });
   }
 }
+
+/** Of an attempt's facts the newest are enough: they only grow (L1). */
+export const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
+  const newest = entries.filter(
+    (it, index) => it._tag !== "FactsRaised" || !entries.slice(index + 1).some((later) => raisesSame(it, later)),
+  );
+  const kept = newest.length <= unwrittenMax ? newest : newest.filter(({ _tag }) => _tag !== "EvidenceNoted");
+  // What begins the run and what happened last are what a record needs most.
+  const half = unwrittenMax / 2;
+  return kept.length <= unwrittenMax ? kept : [...kept.slice(0, half), ...kept.slice(-half)];
+};
+
+const raisesSame = ({ attempt }: Extract<Entry, { readonly _tag: "FactsRaised" }>, later: Entry): boolean =>
+  later._tag === "FactsRaised" && later.attempt === attempt;
+
+/** Whether the record would lack a fact without the entry. */
+export const isNoEvidence = ({ _tag }: Entry): boolean => _tag !== "EvidenceNoted";

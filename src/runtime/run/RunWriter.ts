@@ -11,36 +11,23 @@ import type * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
+import * as Exit from "effect/Exit";
 import * as Fiber from "effect/Fiber";
 import * as Option from "effect/Option";
 import { label } from "../../domain/Limits.ts";
 import type { Evidence } from "../../domain/RunIncident.ts";
 import type { BoundedRecorder } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
-import type { RecorderError } from "../../recorder/RecorderError.ts";
+import { isOfStore, type RecorderError } from "../../recorder/RecorderError.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
 import type { LedgerAttempt, NamedCall } from "../tools/ToolLedger.ts";
-import { type Backlog, backlogPauseMs, type Unwritten, type Written } from "./Backlog.ts";
+import { type Backlog, backlogPauseMs, isNoEvidence, type Unwritten, type Written, waiting } from "./Backlog.ts";
 
 /** Most evidence that waits for the next commit; what comes beyond it is dropped and counted. */
 const pendingMax = 64;
 
-/** Most entries of a run that wait for the store; beyond them evidence is dropped first, and never the newest entry. */
-export const unwrittenMax = 256;
-
 /** How long an act that has to be on record first (a call, a tool, a retry) waits for a store that is away, in milliseconds. */
 export const storeWaitMs = 5_000;
-
-/** Reasons that concern the store and not the entries: it may take the same write later. */
-const ofStore: ReadonlySet<string> = new Set([
-  "locked",
-  "disk_full",
-  "read_only",
-  "corrupt",
-  "unavailable",
-  "full",
-  "newer_schema",
-]);
 
 /** Why a run is not this process's to write: another process drives it, or its id was another run's from the start. */
 export type Loss = "taken_over" | "refused";
@@ -84,7 +71,8 @@ const isOver = (turn: Turn): Effect.Effect<void> => {
   return Deferred.await(turn.over);
 };
 
-const recorded: Effect.Effect<Written> = Effect.succeed("recorded");
+const recorded = Exit.succeed<Written>("recorded");
+const lost = Exit.succeed<Written>("lost");
 
 /** Shared by all runs of which nothing waits. */
 const none: ReadonlyArray<never> = [];
@@ -144,9 +132,10 @@ export class RunWriter implements Unwritten {
    *   before the next write. Other entries say what their caller does only once they are written.
    */
   write(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<Written> {
-    return Effect.suspend(() =>
-      this.#writesNow(entries) ? recorded : this.#inTurn(() => this.#send(entries, happened, true)),
-    );
+    return Effect.suspend(() => {
+      if (this.#writesNow(entries)) return recorded;
+      return this.#writesSoon(entries, happened) ?? this.#inTurn(() => this.#send(entries, happened, true));
+    });
   }
 
   /**
@@ -167,6 +156,41 @@ export class RunWriter implements Unwritten {
     this.#unwritten = none;
     if (all.length > 0) this.#taken("recorded");
     return true;
+  }
+
+  /**
+   * Commits entries with the evidence that waits, where the store commits those of several runs together: no fiber is made for
+   * it. What the store does not commit so is sent as any other write, in the same turn.
+   *
+   * @returns undefined where the store does not take it: then nothing has changed
+   */
+  #writesSoon(entries: ReadonlyArray<Entry>, happened: boolean): Effect.Effect<Written> | undefined {
+    const { writeTogether } = this.#recorder;
+    if (writeTogether === undefined || this.#last !== undefined || this.#loss !== undefined) return undefined;
+    const before = { unwritten: this.#unwritten, pending: this.#pending };
+    const sending = { ...before, pending: before.pending ?? none, entries, happened, told: true, refused: false };
+    const all = inOrder(sending);
+    if (all.length === 0) return recorded;
+    const [mine, done] = [this.#began(), Deferred.makeUnsafe<Written>()];
+    const told = (isOnRecord: boolean): void => {
+      if (!isOnRecord) {
+        const sent = Effect.suspend(() => (this.#loss === undefined ? this.#commit(sending) : lost));
+        Effect.runForkWith(this.#owner.services)(Deferred.into(this.#ending(mine, sent), done));
+        return;
+      }
+      this.#taken("recorded");
+      this.#over(mine);
+      Deferred.doneUnsafe(done, recorded);
+    };
+    [this.#unwritten, this.#pending] = [none, undefined];
+    try {
+      if (writeTogether(this.runId, all, told)) return Deferred.await(done);
+    } catch {
+      // What is wrong with it, the other way finds out.
+    }
+    [this.#unwritten, this.#pending] = [before.unwritten, before.pending];
+    this.#over(mine);
+    return undefined;
   }
 
   /**
@@ -261,22 +285,32 @@ export class RunWriter implements Unwritten {
   #turn(send: () => Effect.Effect<Written>): Effect.Effect<Written> {
     return Effect.suspend(() => {
       const before = this.#last;
-      const mine: Turn = { over: undefined };
-      this.#last = mine;
+      const mine = this.#began();
       const sent = Effect.suspend(send);
-      return Effect.ensuring(
-        before === undefined ? sent : Effect.andThen(isOver(before), sent),
-        Effect.sync(() => {
-          if (this.#last === mine) this.#last = undefined;
-          if (mine.over !== undefined) Deferred.doneUnsafe(mine.over, Effect.void);
-        }),
-      );
+      return this.#ending(mine, before === undefined ? sent : Effect.andThen(isOver(before), sent));
     });
+  }
+
+  #began(): Turn {
+    this.#last = { over: undefined };
+    return this.#last;
+  }
+
+  #ending(turn: Turn, sent: Effect.Effect<Written>): Effect.Effect<Written> {
+    return Effect.ensuring(
+      sent,
+      Effect.sync(() => this.#over(turn)),
+    );
+  }
+
+  #over(turn: Turn): void {
+    if (this.#last === turn) this.#last = undefined;
+    if (turn.over !== undefined) Deferred.doneUnsafe(turn.over, Effect.void);
   }
 
   /** @param told a failure is a new one, and is told to the run */
   #send(entries: ReadonlyArray<Entry>, happened: boolean, told: boolean): Effect.Effect<Written> {
-    if (this.#loss !== undefined) return Effect.succeed("lost");
+    if (this.#loss !== undefined) return lost;
     const pending = this.#pending ?? none;
     const unwritten = this.#unwritten;
     this.#pending = undefined;
@@ -394,12 +428,6 @@ const lossSentences = {
   refused: "the run's id belongs to another run on record; it stops here",
 } as const;
 
-/** Whether an error is the store's. A damaged row is one run's alone; a damaged store is every run's, and may be repaired. */
-export const isOfStore = ({ reason, run_id }: RecorderError): boolean =>
-  ofStore.has(reason) && !(reason === "corrupt" && run_id !== "");
-
-const isNoEvidence = ({ _tag }: Entry): boolean => _tag !== "EvidenceNoted";
-
 const inOrder = ({
   entries,
   pending,
@@ -410,20 +438,6 @@ const inOrder = ({
   if (first?._tag === "RunStarted") return [...unwritten, first, ...pending, ...rest];
   return [...unwritten, ...pending, ...entries];
 };
-
-/** Of an attempt's facts the newest are enough: they only grow (L1). */
-const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
-  const newest = entries.filter(
-    (it, index) => it._tag !== "FactsRaised" || !entries.slice(index + 1).some((later) => raisesSame(it, later)),
-  );
-  const kept = newest.length <= unwrittenMax ? newest : newest.filter(({ _tag }) => _tag !== "EvidenceNoted");
-  // What begins the run and what happened last are what a record needs most.
-  const half = unwrittenMax / 2;
-  return kept.length <= unwrittenMax ? kept : [...kept.slice(0, half), ...kept.slice(-half)];
-};
-
-const raisesSame = ({ attempt }: Extract<Entry, { readonly _tag: "FactsRaised" }>, later: Entry): boolean =>
-  later._tag === "FactsRaised" && later.attempt === attempt;
 
 /** What is known of an attempt by now, as an entry. */
 export const factsRaised = ({ facts, number }: LedgerAttempt): Extract<Entry, { readonly _tag: "FactsRaised" }> => ({

@@ -3,7 +3,7 @@ import { Context, Deferred, Effect, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import { probeFailingMs, probeIdleMs, StoreHealth, slowWriteMs } from "../../../src/gateway/api/StoreHealth.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
-import { RunRecorder, writeAtOnceOf } from "../../../src/recorder/RunRecorder.ts";
+import { commitsTogether, RunRecorder, writeAtOnceOf, writeTogetherOf } from "../../../src/recorder/RunRecorder.ts";
 import * as E from "../../recorder/Entries.ts";
 
 type Answer = Effect.Effect<void, RecorderError>;
@@ -130,6 +130,28 @@ describe("the store's health", () => {
       assert.strictEqual((yield* state).reason, "full");
       assert.isUndefined(writeAtOnce("live", [E.attempt(1)]));
       assert.deepStrictEqual(yield* state, { writes: "ok" });
+    }),
+  );
+
+  it.effect("a store that commits runs together goes on to do so, and each such commit counts", () =>
+    Effect.gen(function* () {
+      const memory = Context.get(yield* Layer.build(RunRecorder.layerMemory()), RunRecorder);
+      const away = Effect.fail(new RecorderError({ reason: "locked", run_id: "", message: "locked" }));
+      const tolds: Array<(isOnRecord: boolean) => void> = [];
+      const store = commitsTogether({ ...memory, write: () => away }, (_id, _entries, told) => tolds.push(told) > 0);
+      const services = yield* Layer.build(StoreHealth.watching(Layer.succeed(RunRecorder, store)));
+      const recorder = Context.get(services, RunRecorder);
+      const { state } = Context.get(services, StoreHealth);
+      yield* Effect.exit(recorder.write("r", [E.begun("r")]));
+      const heard: Array<boolean> = [];
+      for (let n = 0; n < 2; n += 1) {
+        assert.isTrue(writeTogetherOf(recorder)?.("r", [E.begun("r")], (it) => heard.push(it)));
+      }
+      tolds[0]?.(false);
+      assert.strictEqual((yield* state).reason, "locked");
+      tolds[1]?.(true);
+      assert.deepStrictEqual(yield* state, { writes: "ok" });
+      assert.deepStrictEqual(heard, [false, true]);
     }),
   );
 

@@ -8,7 +8,8 @@ import { Clock, Context, Effect, Layer, type Scope } from "effect";
 import type { SqlClient } from "effect/sql/SqlClient";
 import * as SqlClients from "effect/sql/SqlClient";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
-import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import type { Entry } from "../../../src/recorder/RunRecord.ts";
+import { RunRecorder, writeTogetherOf } from "../../../src/recorder/RunRecorder.ts";
 import { type SqlFileOptions, SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as SqlNodeSqlite from "../../../src/recorder/sql/sqlite/SqlNodeSqlite.ts";
 import type { Recorder } from "../suite/Bench.ts";
@@ -52,6 +53,19 @@ export const open = (
     };
     const layer = Layer.fresh(SqlRunRecorder.layerFile({ retention: false, ...options }));
     return Context.get(yield* Effect.provideService(Layer.build(layer), Clock.Clock, own), RunRecorder);
+  });
+
+/**
+ * Writes entries together with those of others: whether they are on record. Undefined where the recorder does not take them.
+ */
+export const together = (
+  recorder: object,
+  runId: string,
+  entries: ReadonlyArray<Entry>,
+): Effect.Effect<boolean | undefined> =>
+  Effect.callback((resume) => {
+    const taken = writeTogetherOf(recorder)?.(runId, entries, (isOnRecord) => resume(Effect.succeed(isOnRecord)));
+    if (taken !== true) resume(Effect.undefined);
   });
 
 /** A recorder beside the client that it uses: whatever is done to the client's connection is done to the recorder's. */

@@ -3,9 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Effect, Layer } from "effect";
 import { SqlClient } from "effect/sql/SqlClient";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as SqlNodeSqlite from "../../../src/recorder/sql/sqlite/SqlNodeSqlite.ts";
 import { suite } from "../suite/Suite.ts";
+import * as Folder from "./SqlFolder.ts";
 
 /** Layers over an empty file each time that they are built. */
 const emptyFile = <A, E>(over: (file: string) => Layer.Layer<A, E>) =>
@@ -22,6 +24,23 @@ const emptyFile = <A, E>(over: (file: string) => Layer.Layer<A, E>) =>
 suite(
   "SqlRunRecorder.layerFile",
   emptyFile((file) => SqlRunRecorder.layerFile({ file })),
+);
+
+/** Whatever can be is written together with others, as a run does it. */
+const together = Layer.effect(
+  RunRecorder,
+  Effect.map(RunRecorder, (recorder): RunRecorder["Service"] => ({
+    ...recorder,
+    write: (runId, entries) =>
+      Effect.flatMap(Folder.together(recorder, runId, entries), (isOnRecord) =>
+        isOnRecord === true ? Effect.void : recorder.write(runId, entries),
+      ),
+  })),
+);
+
+suite(
+  "SqlRunRecorder.layerFile by writes together",
+  emptyFile((file) => together.pipe(Layer.provide(SqlRunRecorder.layerFile({ file })))),
 );
 
 /** The client of another driver: it has only what every client has. */

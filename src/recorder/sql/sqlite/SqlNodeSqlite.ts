@@ -74,6 +74,7 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: nu
     prepareTransactionControls: true,
     spanAttributes: [["db.system.name", "sqlite"]],
   });
+  steps.set(client, (body) => holder.idle?.step(body));
   inOneStep.set(client, (body) =>
     Effect.flatMap(
       semaphore.withPermitsIfAvailable(1)(stepped(client, holder, body)),
@@ -98,6 +99,20 @@ const inOneStep = new WeakMap<SqlClient.SqlClient, Transact>();
  * @param client any client; one that another driver made gives its own `withTransaction`
  */
 export const transactionOf = (client: SqlClient.SqlClient): Transact => inOneStep.get(client) ?? client.withTransaction;
+
+/** Runs a statement now. @throws why it could not */
+export type Ask = (sql: string, params: ReadonlyArray<string | number | null>) => ReadonlyArray<unknown>;
+
+/**
+ * Runs a transaction now, and commits it where its body gives a value. Undefined says that nothing is committed: the body gave
+ * none, or the database is locked, in use by another transaction or broken, which a transaction that may wait finds out.
+ */
+export type Step = <A extends object>(body: (ask: Ask) => A | undefined) => A | undefined;
+
+const steps = new WeakMap<SqlClient.SqlClient, Step>();
+
+/** Gives what runs a transaction of a client without any effect; undefined for a client that another driver made. */
+export const stepOf = (client: SqlClient.SqlClient): Step | undefined => steps.get(client);
 
 /** @returns `withTransaction` where the connection is inside of a transaction that could not be undone, which it knows */
 const stepped = <A, E>(
@@ -140,6 +155,13 @@ class Holder {
     }
     this.#open ??= new Connection(this.#options, this.#lockMs);
     return this.#open;
+  }
+
+  /** The connection that is open, where it is good and in no transaction. What is wrong with it, `take` says and mends. */
+  get idle(): Connection | undefined {
+    const open = this.#open;
+    if (open === undefined || open.isStale || open.isTransaction) return undefined;
+    return open.identity === identityOf(this.#options.file) ? open : undefined;
   }
 
   close(): void {
@@ -188,6 +210,21 @@ class Connection implements SqlConnection.Connection {
     } catch (cause) {
       this.#undo();
       return Exit.fail(this.#told(cause));
+    }
+  }
+
+  /** Runs a body whose statements are run as they are asked. */
+  step<A extends object>(body: (ask: Ask) => A | undefined): A | undefined {
+    try {
+      this.#prepared(begin).run();
+      const made = body((sql, params) => this.#prepared(sql).all(...params));
+      if (made === undefined) this.#undo();
+      else this.#prepared("COMMIT").run();
+      return made;
+    } catch (cause) {
+      this.#undo();
+      this.#told(cause);
+      return undefined;
     }
   }
 

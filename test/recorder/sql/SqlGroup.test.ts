@@ -1,0 +1,222 @@
+/**
+ * Writes that one commit takes together in a step: what goes its usual way is on record then, and anything else is left to the
+ * other way as if nothing had happened.
+ */
+import { renameSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Exit, Metric, Scope } from "effect";
+import { TestClock } from "effect/testing";
+import type { Entry } from "../../../src/recorder/RunRecord.ts";
+import { writeTogetherOf } from "../../../src/recorder/RunRecorder.ts";
+import * as SqlFailure from "../../../src/recorder/sql/SqlFailure.ts";
+import * as E from "../Entries.ts";
+import { type Recorder, record } from "../suite/Bench.ts";
+import * as Folder from "./SqlFolder.ts";
+
+const commits = Effect.map(Metric.value(SqlFailure.commits), ({ count }) => Number(count));
+const began = (id: string): ReadonlyArray<Entry> => [E.begun(id), E.attempt(1)];
+const names = (count: number) => Array.from({ length: count }, (_, n) => `r${n}`);
+
+/** Writes several together, in one step: which of them are on record then. */
+const write = (recorder: Recorder, all: ReadonlyArray<readonly [runId: string, entries: ReadonlyArray<Entry>]>) =>
+  Effect.forEach(all, ([runId, entries]) => Folder.together(recorder, runId, entries), { concurrency: "unbounded" });
+
+/** A recorder over a file. Its first write is one by itself: it makes the lease. */
+const opened = Effect.gen(function* () {
+  const file = yield* Folder.emptyPath;
+  const recorder = yield* Folder.open({ file });
+  yield* recorder.write("first", began("first"));
+  return { file, recorder };
+});
+
+describe("writes of several runs in one step", () => {
+  it.effect("share one commit, and are on record when they are told", () =>
+    Effect.gen(function* () {
+      const { file, recorder } = yield* opened;
+      const before = yield* commits;
+      const ids = names(50);
+      const all = yield* write(
+        recorder,
+        ids.map((id) => [id, began(id)]),
+      );
+      assert.deepStrictEqual(new Set(all), new Set([true]));
+      assert.strictEqual((yield* commits) - before, 1);
+      const other = new DatabaseSync(file, { readOnly: true });
+      const rows = other.prepare("SELECT version, owner FROM stream_recovery_runs").all();
+      assert.strictEqual(rows.length, 51);
+      assert.strictEqual(new Set(rows.map(({ owner }) => owner)).size, 1);
+      yield* write(recorder, [
+        ["r0", [E.raised(1, { shown: "text" })]],
+        ["r0", [E.noted(3)]],
+        ["r1", [E.ended()]],
+        ["first", [{ _tag: "RunParked", reason: "interrupted" }]],
+      ]);
+      assert.strictEqual((yield* commits) - before, 2);
+      assert.deepStrictEqual(
+        yield* record(recorder, "r0"),
+        E.folded([...began("r0"), E.raised(1, { shown: "text" }), E.noted(3)]),
+      );
+      const owned = other.prepare("SELECT run_id FROM stream_recovery_runs WHERE owner IS NULL ORDER BY run_id").all();
+      assert.deepStrictEqual(
+        owned.map(({ run_id }) => run_id),
+        ["first", "r1"],
+      );
+      other.close();
+      assert.strictEqual((yield* recorder.claim("first")).run_id, "first");
+    }),
+  );
+
+  it.effect("are told in a step of their own", () =>
+    Effect.gen(function* () {
+      const { recorder } = yield* opened;
+      const told: Array<boolean> = [];
+      assert.isTrue(writeTogetherOf(recorder)?.("r", began("r"), (isOnRecord) => told.push(isOnRecord)));
+      assert.deepStrictEqual(told, []);
+      yield* Folder.together(recorder, "s", began("s"));
+      assert.deepStrictEqual(told, [true]);
+    }),
+  );
+
+  it.effect("leave one that does not fit to the other way, and take the others", () =>
+    Effect.gen(function* () {
+      const { recorder } = yield* opened;
+      yield* recorder.write("ended", [...began("ended"), E.ended()]);
+      assert.deepStrictEqual(
+        yield* write(recorder, [
+          ["a", began("a")],
+          ["nobody", [E.attempt(1)]],
+          ["a", [E.begun("a")]],
+          ["ended", [E.attempt(2)]],
+          ["first", [E.opened("first", 1)]],
+          ["a", [E.noted(1), E.asked("a", 1)]],
+          ["a", [E.noted(2)]],
+        ]),
+        [true, false, false, false, false, false, true],
+      );
+      assert.deepStrictEqual(yield* record(recorder, "a"), E.folded([...began("a"), E.noted(2)]));
+      assert.deepStrictEqual((yield* record(recorder, "first")).incidents, []);
+      yield* recorder.write("first", [E.opened("first", 1)]);
+      assert.deepStrictEqual(yield* write(recorder, [["first", [E.noted(5)]]]), [true]);
+      assert.deepStrictEqual(
+        yield* record(recorder, "first"),
+        E.folded([...began("first"), E.opened("first", 1), E.noted(5)]),
+      );
+    }),
+  );
+
+  it.effect("are not taken where they could not be read back, and before there is a lease", () =>
+    Effect.gen(function* () {
+      const { recorder } = yield* opened;
+      assert.isUndefined(yield* Folder.together(recorder, "first", [E.noted(Number.NaN)]));
+      const other = yield* Folder.open({ file: yield* Folder.emptyPath });
+      assert.isUndefined(yield* Folder.together(other, "r", began("r")));
+    }),
+  );
+
+  it.effect("are not taken over a client of the program, which may be inside of a transaction", () =>
+    Effect.gen(function* () {
+      const { recorder } = yield* Folder.openWithClient({ file: yield* Folder.emptyPath });
+      yield* recorder.write("first", began("first"));
+      assert.isUndefined(writeTogetherOf(recorder));
+    }),
+  );
+
+  it.effect("that were taken are committed when the recorder closes, and later ones are not taken", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      const scope = yield* Scope.make();
+      const recorder = yield* Scope.provide(Folder.open({ file }), scope);
+      yield* recorder.write("first", began("first"));
+      const told: Array<boolean> = [];
+      const take = (id: string) => writeTogetherOf(recorder)?.(id, began(id), (it) => told.push(it));
+      assert.isTrue(take("r"));
+      yield* Scope.close(scope, Exit.void);
+      assert.deepStrictEqual(told, [true]);
+      assert.isFalse(take("s"));
+      assert.strictEqual((yield* (yield* Folder.open({ file })).runs()).length, 2);
+    }),
+  );
+});
+
+describe("nothing of a step is on record", () => {
+  /** What another process, or an operator, does to the file before the step, and what the other way says then. */
+  const spoiled: Readonly<Record<string, readonly [spoil: (db: DatabaseSync, file: string) => void, then: string]>> = {
+    "where another process has fenced the lease": [
+      (db) => db.exec("UPDATE stream_recovery_leases SET fenced = 1"),
+      "fenced",
+    ],
+    "where another process has written a row of it": [
+      (db) => db.exec("UPDATE stream_recovery_runs SET version = version + 1 WHERE run_id = 'first'"),
+      "taken",
+    ],
+    "where a run of it is forgotten": [
+      (db) => db.exec("DELETE FROM stream_recovery_runs WHERE run_id = 'first'"),
+      "unknown_run",
+    ],
+    "where an id of it is on record": [
+      (db) =>
+        db.exec(`INSERT INTO stream_recovery_runs (run_id, version, owner, state, provider, model, started_at, broken, record)
+          SELECT 'new', version, owner, state, provider, model, started_at, broken, record FROM stream_recovery_runs`),
+      "taken",
+    ],
+    "where another process holds the lock": [(db) => db.exec("BEGIN IMMEDIATE"), "taken"],
+    "where the file is gone": [(_, file) => renameSync(file, `${file}.away`), "unavailable"],
+  };
+  for (const [why, [spoil, then]] of Object.entries(spoiled)) {
+    it.effect(why, () =>
+      Effect.gen(function* () {
+        const { file, recorder } = yield* opened;
+        const other = new DatabaseSync(file);
+        yield* Effect.addFinalizer(() => Effect.sync(() => other.close()));
+        const [rows, count] = [
+          other.prepare("SELECT run_id, record FROM stream_recovery_runs ORDER BY seq"),
+          yield* commits,
+        ];
+        spoil(other, file);
+        const before = rows.all();
+        const step = write(recorder, [
+          ["beside", began("beside")],
+          ["first", [E.noted(1)]],
+          ["new", began("new")],
+        ]);
+        assert.deepStrictEqual(yield* step, [false, false, false]);
+        assert.deepStrictEqual(rows.all(), before);
+        assert.strictEqual(yield* commits, count);
+        if (other.isTransaction) other.exec("ROLLBACK");
+        const result = yield* Effect.result(recorder.write("first", [E.noted(1)]));
+        assert.strictEqual(result._tag === "Success" ? "taken" : result.failure.reason, then);
+      }),
+    );
+  }
+
+  it.effect("where the lease was not renewed in time, until a write by itself has renewed it", () =>
+    Effect.gen(function* () {
+      const frozen = { is: false };
+      const recorder = yield* Folder.open(
+        { file: yield* Folder.emptyPath, leaseMs: 3_000 },
+        { stopped: () => frozen.is },
+      );
+      yield* recorder.write("first", began("first"));
+      frozen.is = true;
+      yield* TestClock.adjust(1_500);
+      assert.isUndefined(yield* Folder.together(recorder, "first", [E.noted(1)]));
+      yield* recorder.write("first", [E.noted(1)]);
+      assert.isTrue(yield* Folder.together(recorder, "first", [E.noted(2)]));
+    }),
+  );
+
+  it.effect("of a run that this process has lost, or has given back", () =>
+    Effect.gen(function* () {
+      const { file, recorder } = yield* opened;
+      yield* recorder.write("parked", [...began("parked"), { _tag: "RunParked", reason: "interrupted" }]);
+      assert.isFalse(yield* Folder.together(recorder, "parked", [E.attempt(2)]));
+      const other = new DatabaseSync(file);
+      other.exec("UPDATE stream_recovery_leases SET fenced = 1");
+      other.close();
+      yield* recorder.write("second", began("second"));
+      assert.isFalse(yield* Folder.together(recorder, "first", [E.noted(1)]));
+      assert.isTrue(yield* Folder.together(recorder, "second", [E.noted(1)]));
+    }),
+  );
+});

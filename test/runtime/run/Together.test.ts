@@ -1,0 +1,174 @@
+/**
+ * A store that commits the writes of several runs in a step that comes soon: no fiber stands around a write, and everything comes
+ * on record in its order and once, also where such a step commits nothing.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Context, Deferred, Effect, Fiber, Layer } from "effect";
+import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
+import { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import type { Entry } from "../../../src/recorder/RunRecord.ts";
+import { commitsTogether, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { Backlog } from "../../../src/runtime/run/Backlog.ts";
+import { RunWriter } from "../../../src/runtime/run/RunWriter.ts";
+
+const runId = "r";
+
+/** What a step that was asked for comes to. */
+type Told = (isOnRecord: boolean) => void;
+
+/** A writer over a store whose steps a test takes, and what is on record, in its order. */
+const writing = Effect.gen(function* () {
+  const memory = Context.get(yield* Layer.build(RunRecorder.layerMemory()), RunRecorder);
+  const taken: Array<string> = [];
+  const asked: Array<Told> = [];
+  const play: { takes: () => boolean; write: RunRecorder["Service"]["write"] } = {
+    takes: () => true,
+    write: (_id, entries) => Effect.sync(() => void taken.push(...entries.map(nameOf))),
+  };
+  const recorder = commitsTogether(
+    { ...memory, write: (id: string, entries: ReadonlyArray<Entry>) => Effect.suspend(() => play.write(id, entries)) },
+    (_id, entries, told) => {
+      if (!play.takes()) return false;
+      asked.push((isOnRecord) => {
+        if (isOnRecord) taken.push(...entries.map((it) => `${nameOf(it)} together`));
+        told(isOnRecord);
+      });
+      return true;
+    },
+  );
+  const unrecorded: Array<string> = [];
+  const owner = {
+    ...{ runId, elapsedMs: 0, services: Context.empty(), stopped: Deferred.makeUnsafe<void>() },
+    lost: () => undefined,
+    unrecorded: (reason: string) => void unrecorded.push(reason),
+  };
+  const writer = new RunWriter(owner, bounded(recorder), yield* Backlog.make);
+  const start = (entries: ReadonlyArray<Entry>) =>
+    Effect.forkChild(writer.write(entries, true), { startImmediately: true });
+  return { asked, play, start, taken, unrecorded, writer };
+});
+
+const nameOf = (entry: Entry): string =>
+  entry._tag === "EvidenceNoted"
+    ? `noted ${entry.evidence.detail}`
+    : entry._tag === "RunParked"
+      ? entry.reason
+      : entry._tag;
+
+const parked = (reason: "question" | "interrupted"): Entry => ({ _tag: "RunParked", reason });
+
+describe("A write that the store commits together with others", () => {
+  it.effect("has what waits before it, and its caller goes on when it is on record", () =>
+    Effect.gen(function* () {
+      const { asked, start, taken, writer } = yield* writing;
+      writer.note(1, "shown", "a");
+      const first = yield* start([parked("question")]);
+      assert.isUndefined(first.pollUnsafe());
+      assert.deepStrictEqual(taken, []);
+      writer.note(1, "shown", "b");
+      asked[0]?.(true);
+      assert.strictEqual(yield* Fiber.join(first), "recorded");
+      const second = yield* start([parked("interrupted")]);
+      asked[1]?.(true);
+      assert.strictEqual(yield* Fiber.join(second), "recorded");
+      assert.deepStrictEqual(taken, [
+        "noted a together",
+        "question together",
+        "noted b together",
+        "interrupted together",
+      ]);
+    }),
+  );
+
+  it.effect("holds up the next write of its run until it is on record", () =>
+    Effect.gen(function* () {
+      const { asked, start, taken } = yield* writing;
+      const first = yield* start([parked("question")]);
+      const second = yield* start([parked("interrupted")]);
+      assert.strictEqual(asked.length, 1);
+      asked[0]?.(true);
+      assert.deepStrictEqual([yield* Fiber.join(first), yield* Fiber.join(second)], ["recorded", "recorded"]);
+      assert.deepStrictEqual(taken, ["question together", "interrupted"]);
+    }),
+  );
+
+  it.effect("is made the other way in its turn, where the step commits nothing", () =>
+    Effect.gen(function* () {
+      const { asked, play, start, taken, writer } = yield* writing;
+      const [free, direct] = [yield* Deferred.make<void>(), play.write];
+      play.write = (id, entries) => Effect.andThen(Deferred.await(free), direct(id, entries));
+      writer.note(1, "shown", "a");
+      const first = yield* start([parked("question")]);
+      asked[0]?.(false);
+      const second = yield* start([parked("interrupted")]);
+      assert.strictEqual(asked.length, 1);
+      assert.deepStrictEqual(taken, []);
+      yield* Deferred.succeed(free, undefined);
+      assert.deepStrictEqual([yield* Fiber.join(first), yield* Fiber.join(second)], ["recorded", "recorded"]);
+      assert.deepStrictEqual(taken, ["noted a", "question", "interrupted"]);
+    }),
+  );
+
+  it.effect("that the other way does not take either waits with all that was to go with it", () =>
+    Effect.gen(function* () {
+      const { asked, play, start, taken, unrecorded, writer } = yield* writing;
+      const direct = play.write;
+      play.write = () => Effect.fail(new RecorderError({ reason: "locked", run_id: runId, message: "locked" }));
+      writer.note(1, "shown", "a");
+      const first = yield* start([parked("question")]);
+      asked[0]?.(false);
+      assert.strictEqual(yield* Fiber.join(first), "away");
+      assert.deepStrictEqual(unrecorded, ["locked"]);
+      play.write = direct;
+      play.takes = () => false;
+      assert.strictEqual(yield* writer.write([parked("interrupted")]), "recorded");
+      assert.deepStrictEqual(taken, ["question", "noted a", "interrupted"]);
+    }),
+  );
+
+  for (const [how, takes] of [
+    ["does not take it", () => false],
+    [
+      "throws",
+      () => {
+        throw new Error("a value whose getter throws");
+      },
+    ],
+  ] as const) {
+    it.effect(`is made the other way, with all that waits, where the step ${how}`, () =>
+      Effect.gen(function* () {
+        const { play, taken, writer } = yield* writing;
+        play.takes = takes;
+        writer.note(1, "shown", "a");
+        assert.strictEqual(yield* writer.write([parked("question")]), "recorded");
+        assert.deepStrictEqual(taken, ["noted a", "question"]);
+      }),
+    );
+  }
+
+  it.effect("is made whole where its caller leaves meanwhile", () =>
+    Effect.gen(function* () {
+      const { asked, start, taken, writer } = yield* writing;
+      for (const isOnRecord of [true, false]) {
+        const caller = yield* start([parked("question")]);
+        yield* Fiber.interrupt(caller);
+        asked.at(-1)?.(isOnRecord);
+      }
+      yield* writer.write([]);
+      assert.deepStrictEqual(taken, ["question together", "question"]);
+    }),
+  );
+
+  it.effect("is not made any more once the run is another process's", () =>
+    Effect.gen(function* () {
+      const { asked, start, taken, writer } = yield* writing;
+      const first = yield* start([parked("question")]);
+      writer.takenOver();
+      asked[0]?.(false);
+      assert.strictEqual(yield* Fiber.join(first), "lost");
+      assert.strictEqual(yield* writer.write([parked("interrupted")], true), "lost");
+      assert.strictEqual(asked.length, 1);
+      assert.deepStrictEqual(taken, []);
+    }),
+  );
+});
