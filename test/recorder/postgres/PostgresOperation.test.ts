@@ -8,6 +8,7 @@ import { delimiter, join } from "node:path";
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
 import { Effect, Exit, Scope } from "effect";
 import * as Cluster from "../../../scripts/postgres/Cluster.ts";
+import { FaultProvider } from "../../../src/testing/index.ts";
 import { bin } from "../../cli/CommandLine.ts";
 import { serve } from "../../cli/ServeProcess.ts";
 import { blocks } from "../../package/Markdown.ts";
@@ -190,19 +191,42 @@ describe("what the docs of PostgreSQL tell an operator to type", () => {
     }),
   );
 
-  for (const mode of ["fast", "immediate"] as const) {
-    it.live(`a gateway whose server has gone away (${mode}) ends at a signal, and so does a command`, () =>
+  it.live(
+    "a gateway in the middle of a stream, whose server has gone away, ends at a signal; its run is found again",
+    () =>
       Effect.gen(function* () {
-        const served = yield* serve(["--port", "0", "--db", as("recovery")]);
+        const open = "SELECT count(*) FROM stream_recovery_runs WHERE ended_at IS NULL";
+        const provider = yield* FaultProvider.make({ script: stalled });
+        const more = ["--drain-ms", "500", "--openai-url", `${provider.url}/v1`];
+        const served = yield* serve(["--port", "0", "--db", as("recovery"), ...more]);
         assert.match(served.url, /^http/, served.stderr());
-        cluster.stop(mode);
-        yield* Effect.addFinalizer(() => Effect.sync(() => cluster.start()));
+        const read = yield* Effect.promise(() => firstOf(`${served.url}/v1/chat/completions`));
+        assert.strictEqual(cluster.psql("recovery", open), "1");
+        cluster.stop("immediate");
         const { status, stderr } = typed("stream-recovery runs list");
         assert.strictEqual(status, 3);
         assert.match(stderr, /^runs list: [^\n]*cannot be reached[^\n]*\n$/);
         served.child.kill("SIGTERM");
-        assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null], served.stderr());
+        const ended = yield* Effect.promise(() => served.exited);
+        cluster.start();
+        assert.deepStrictEqual(ended, [0, null], served.stderr());
+        yield* Effect.promise(() => read.cancel().catch(() => undefined));
+        done("stream-recovery recover; stream-recovery runs prune --give-up 1s");
+        assert.strictEqual(cluster.psql("recovery", open), "0");
       }).pipe(Effect.scoped),
-    );
-  }
+    120_000,
+  );
 });
+
+/** Text comes, and then nothing more. */
+const stalled = { answers: [{ content: [{ text: 4 }], break: { kind: "stall", at: "event", n: 4 } } as const] };
+
+/** Asks for a stream and reads its first bytes. */
+const firstOf = async (url: string): Promise<ReadableStreamDefaultReader<Uint8Array>> => {
+  const body = JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "x" }] });
+  const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
+  const reader = response.body?.getReader();
+  if (reader === undefined) throw new Error("a stream has a body");
+  await reader.read();
+  return reader;
+};
