@@ -102,6 +102,11 @@ export class SqlDatabase {
    */
   readonly step: SqlNodeSqlite.Step | undefined;
 
+  /** Runs what has transactions of its own, such as what makes tables. */
+  arrange<A>(body: Effect.Effect<A, SqlError>): Effect.Effect<A, RecorderError> {
+    return this.#explained(this.#apart(body, true));
+  }
+
   /** Reads at one moment. A reader never waits for a writer, and needs no file that can be written. */
   read<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
     const snapshot = this.#connected(body, this.tables.dialect.read);

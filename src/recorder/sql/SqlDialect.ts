@@ -44,6 +44,11 @@ export interface SqlDialect {
     readonly column: string;
     readonly note: (row: { readonly xid?: string } | undefined) => Effect.Effect<void>;
   };
+  /** The columns of a run's row, without its record, and with it. */
+  readonly head: string;
+  readonly row: Fragment;
+  /** What a lease says besides when it is made: the version of the tables that its process knows. */
+  readonly knows: { readonly column: Fragment; readonly value: Fragment };
   /** A text as a column keeps it. */
   readonly kept: (text: string) => string;
   /** Whether a column keeps a text as it is, so that a row is found by it. */
@@ -78,6 +83,9 @@ const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
   word: sql.literal("TEXT"),
   beatsMissed: 1,
   id: { column: "", note: () => Effect.void },
+  head: "run_id, seq, version, owner",
+  row: sql.literal("seq, run_id, version, owner, record"),
+  knows: { column: sql.literal(""), value: sql.literal("") },
   kept: (text) => text,
   keeps: () => true,
   ordinal: sql.literal("INTEGER PRIMARY KEY AUTOINCREMENT"),
@@ -99,6 +107,9 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
   // A write that waits for a lock would hold up the heartbeat with the row of the lease, so it renews only what is late.
   beatsMissed: 2,
   id: { column: SqlPostgres.idColumn, note: (row) => SqlPostgres.note(sql, row?.xid) },
+  head: "run_id, seq, shelf, version, owner",
+  row: sql.literal("seq, shelf, run_id, version, owner, record, changed"),
+  knows: { column: sql.literal(", knows"), value: sql.literal(", 1") },
   kept: (text) => text.replaceAll("\0", "\uFFFD"),
   keeps: (text) => !text.includes("\0") && text.isWellFormed(),
   ordinal: sql.literal("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),

@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
 import { RecorderError } from "../RecorderError.ts";
 import type { RunRecord } from "../RunRecord.ts";
+import type { Base } from "./postgres/SqlParts.ts";
 import { RowChanged } from "./SqlFailure.ts";
 import { type LeaseStanding, SqlLeaseWatch, type WatchedLease } from "./SqlLeaseWatch.ts";
 import type { SqlTables } from "./SqlTables.ts";
@@ -27,7 +28,7 @@ export const beatsInLease = 3;
 export interface Driven {
   readonly lease: string;
   /** The record as this process last wrote it. */
-  readonly known?: { readonly version: number; readonly record: RunRecord };
+  readonly known?: { readonly version: number; readonly record: RunRecord; readonly base?: Base };
   /** The run is lost, and the stream that drove it here was told so: it writes nothing more. */
   readonly told?: true;
 }
@@ -351,8 +352,9 @@ export class SqlLease {
     const drawn = globalThis.crypto.randomUUID();
     const [id, beatAt] = [process === undefined ? drawn : `${process}.${drawn}`, this.#options.elapsed()];
     this.#next = id;
-    const rows = yield* sql`INSERT INTO ${leases} (id, label, started_at, expires_at, fenced, beats, lease_ms)
-      VALUES (${id}, ${label}, ${now()}, ${dialect.time(now())} + ${leaseMs}, 0, 1, ${leaseMs}) RETURNING id`;
+    const rows =
+      yield* sql`INSERT INTO ${leases} (id, label, started_at, expires_at, fenced, beats, lease_ms${dialect.knows.column})
+      VALUES (${id}, ${label}, ${now()}, ${dialect.time(now())} + ${leaseMs}, 0, 1, ${leaseMs}${dialect.knows.value}) RETURNING id`;
     // Every later write rests on what RETURNING says of it.
     return rows.length === 1 ? { id, beatAt } : yield* Effect.die(rowless);
   });

@@ -194,9 +194,9 @@ const waiting = <A>(
 
 /** Open runs that were not parked to wait and that have no driver, or one whose lease is over; oldest first. */
 const abandoned = (tables: SqlTables, lost: ReadonlyArray<Owner>, limit: number) => {
-  const { runs, sql } = tables;
+  const { dialect, runs, sql } = tables;
   const undecided = sql`ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;
-  const columns = sql.literal("seq, run_id, version, owner, record");
+  const columns = dialect.row;
   const ids = lost.map(({ id }) => id);
   return Effect.map(
     SqlRuns.readable(tables, limit, (after, count) => {

@@ -308,12 +308,24 @@ const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRec
   return next;
 });
 
+/** Shelves are small beside what is kept, and few: what is forgotten with one may be older, or more, by so much. */
+const shelfSize = (ageMs: number, runs: number) => ({
+  ageMs: Math.max(Math.min(dayMs, ageMs), ageMs / shelvesKept),
+  runs: Math.min(Math.max(Math.ceil(runs / shelvesInKept), shelfRunsMin), Number.MAX_SAFE_INTEGER),
+});
+
+/** Most shelves of one age that are kept. */
+const shelvesKept = 200;
+
+/** Shelves over which the runs that are kept lie, and least runs of one. */
+const [shelvesInKept, shelfRunsMin] = [8, 1_000];
+
 /** Forgets what is old, now and from time to time. */
 const retain = (database: SqlDatabase, retention: Retention, now: () => number) => {
   const { ageMs, everyMs, runs } = { ...retentionDefault, ...retention };
   const once = Effect.gen(function* () {
     const at = yield* SqlRuns.agreedNow(database, now());
-    yield* SqlRuns.prune(database, { endedBefore: at - ageMs, keep: runs });
+    yield* SqlRuns.retire(database, { endedBefore: at - ageMs, keep: runs, size: shelfSize(ageMs, runs) });
     yield* SqlRuns.pruneLeases(database, at);
   });
   return Effect.forever(Effect.andThen(reported(once, "old runs were not forgotten"), Effect.sleep(everyMs)));

@@ -7,13 +7,19 @@ import type { Fragment } from "effect/sql/Statement";
 import type { RecorderError } from "../RecorderError.ts";
 import { folded, type RunQuery } from "../RunFilter.ts";
 import { listLimitDefault, type PruneQuery } from "../RunRecorder.ts";
+import * as SqlParts from "./postgres/SqlParts.ts";
+import * as SqlShelves from "./postgres/SqlShelves.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFailure from "./SqlFailure.ts";
+import * as SqlSchema from "./SqlSchema.ts";
 import * as SqlStore from "./SqlStore.ts";
 import type { SqlTables } from "./SqlTables.ts";
 
 /** Most runs that one transaction forgets: others wait for it. */
 const prunedRunsMax = 100;
+
+/** Most rows of a shelf that one transaction deletes. */
+const clearedRunsMax = 1_000;
 
 /** Most runs that one statement counts off. */
 const countedRunsMax = 10_000;
@@ -26,7 +32,7 @@ const pageRows = 200;
 
 /** Lists runs, newest first; see `RunRecorder.runs`. */
 export const list = Effect.fnUntraced(function* (tables: SqlTables, query: RunQuery) {
-  const { runs, sql } = tables;
+  const { dialect, runs, sql } = tables;
   const before =
     query.before === undefined
       ? []
@@ -34,7 +40,7 @@ export const list = Effect.fnUntraced(function* (tables: SqlTables, query: RunQu
   const start = before[0] === undefined ? undefined : Number(before[0].seq);
   const found = yield* readable(tables, query.limit ?? listLimitDefault, (after, count) => {
     const bound = after ?? start;
-    return sql<SqlStore.Row>`SELECT seq, run_id, version, owner, record FROM ${runs} WHERE ${sql.and([
+    return sql<SqlStore.Row>`SELECT ${dialect.row} FROM ${runs} WHERE ${sql.and([
       ...(bound === undefined ? [] : [sql`seq < ${bound}`]),
       ...(query.state === undefined ? [] : [ofState(sql, query.state)]),
       ...(query.broken === true ? [sql`broken > 0`] : []),
@@ -106,6 +112,75 @@ export const prune = Effect.fnUntraced(function* (database: SqlDatabase, { ended
   return gone;
 });
 
+/** What is forgotten by itself: what is older, and what is more. */
+export interface Old {
+  /** Milliseconds since the epoch. */
+  readonly endedBefore: number;
+  readonly keep: number;
+  readonly size: SqlShelves.ShelfSize;
+}
+
+/**
+ * Forgets what is old. On PostgreSQL whole shelves go: a shelf that was closed so long ago, or behind which there are so many
+ * newer runs. A run on it that has not ended, or not for long enough, is moved off it first.
+ */
+export const retire = Effect.fnUntraced(function* (database: SqlDatabase, { endedBefore, keep, size }: Old) {
+  const { tables } = database;
+  const { dialect, sql } = tables;
+  if (dialect.name !== "postgres") return yield* prune(database, { endedBefore, keep });
+  const turned = Effect.as(SqlShelves.turn(tables, size, SqlSchema.shelvesVersion), true);
+  const mayArrange = yield* database.arrange(
+    Effect.catchIf(turned, SqlShelves.isForbidden, () => Effect.succeed(false)),
+  );
+  if (!mayArrange) return yield* prune(database, { endedBefore, keep });
+  const beyond = (yield* newestBeyond(database, keep)) ?? -1;
+  let gone = 0;
+  for (const { closedAt, id, nextSeq } of yield* database.read(SqlShelves.closed(tables))) {
+    const isBeyond = nextSeq - 1 <= beyond;
+    if (!isBeyond && closedAt > endedBefore) continue;
+    const cleared = yield* clear(database, id, (at) => at !== null && (isBeyond || at < endedBefore));
+    // A reader may have found a row that is gone by now, and has yet to read its parts: they go at the next look.
+    if (cleared === 0) yield* database.arrange(SqlShelves.drop(tables, id));
+    gone += cleared;
+  }
+  gone += yield* forget(database, sql`shelf = 0 AND seq <= ${beyond}`);
+  return gone + (yield* forget(database, sql`shelf = 0 AND ended_at < ${endedBefore}`));
+});
+
+/** Deletes the rows of the runs on a shelf that are to be forgotten, and moves the others off it; gives how many there were. */
+const clear = Effect.fnUntraced(function* (
+  database: SqlDatabase,
+  shelf: number,
+  isOld: (endedAt: number | null) => boolean,
+) {
+  const { tables } = database;
+  const { runs, sql } = tables;
+  let [count, after] = [0, -1];
+  while (true) {
+    const found = yield* database.read(SqlShelves.runsOn(tables, shelf, after, clearedRunsMax));
+    const last = found.at(-1);
+    if (last === undefined) return count;
+    const old = found.filter(({ ended_at }) => isOld(ended_at)).map(({ seq }) => seq);
+    if (old.length > 0) {
+      yield* database.write(
+        sql`DELETE FROM ${runs} WHERE ${sql.in("seq", old)} AND shelf = ${shelf} AND ended_at IS NOT NULL`,
+      );
+    }
+    for (const { ended_at, run_id } of found) if (!isOld(ended_at)) yield* moveOff(database, shelf, run_id);
+    [count, after] = [count + found.length, last.seq];
+    yield* Effect.yieldNow;
+  }
+});
+
+/** A damaged record is not moved, and keeps its shelf. */
+const moveOff = (database: SqlDatabase, shelf: number, runId: string): Effect.Effect<void, RecorderError> => {
+  const moved = Effect.gen(function* () {
+    const stored = yield* SqlStore.load(database.tables, runId);
+    if (stored?.shelf === shelf) yield* SqlStore.unshelve(database.tables, runId, stored);
+  });
+  return Effect.catchIf(database.write(moved), ({ reason }) => reason === "corrupt", leftOut);
+};
+
 /** The newest ended run after so many, counted off a bounded number at a time: counting blocks the thread too. */
 const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: number) {
   const { runs, sql } = database.tables;
@@ -123,24 +198,25 @@ const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: n
 
 /** Looks for old runs without the lock of a writer: mostly there are none, and a reader needs no lock. */
 const forget = Effect.fnUntraced(function* (database: SqlDatabase, which: Fragment) {
-  const { runs, sql } = database.tables;
+  const { dialect, runs, sql } = database.tables;
   let gone = 0;
   while (true) {
-    const rows = yield* database.read(sql<{ readonly seq: number }>`SELECT seq FROM ${runs}
+    const rows = yield* database.read(sql<SqlStore.Head>`SELECT ${sql.literal(dialect.head)} FROM ${runs}
       WHERE ended_at IS NOT NULL AND ${which} LIMIT ${prunedRunsMax}`);
     if (rows.length === 0) return gone;
-    const seqs = rows.map(({ seq }) => seq);
-    gone += yield* database.write(forgetRuns(database.tables, seqs));
+    gone += yield* database.write(forgetRuns(database.tables, rows.map(SqlStore.placeOf)));
     yield* Effect.yieldNow;
   }
 });
 
 /** The parts go by name: a program's own client may not look after foreign keys. */
-const forgetRuns = Effect.fnUntraced(function* (tables: SqlTables, seqs: ReadonlyArray<number>) {
+const forgetRuns = Effect.fnUntraced(function* (tables: SqlTables, places: ReadonlyArray<SqlParts.Place>) {
   const { incidents, questions, runs, sql } = tables;
+  const seqs = places.map(({ seq }) => seq);
   const these = sql`run_id IN (SELECT run_id FROM ${runs} WHERE seq IN ${sql.in(seqs)})`;
   yield* sql`DELETE FROM ${incidents} WHERE ${these}`;
   yield* sql`DELETE FROM ${questions} WHERE ${these}`;
+  yield* SqlParts.forget(tables, places);
   const deleted = yield* sql`DELETE FROM ${runs} WHERE seq IN ${sql.in(seqs)} RETURNING seq`;
   return deleted.length;
 });

@@ -6,6 +6,7 @@ import type * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { keyBytes, newKey } from "../Digest.ts";
 import { RecorderError } from "../RecorderError.ts";
+import * as SqlShelves from "./postgres/SqlShelves.ts";
 import * as SqlState from "./postgres/SqlState.ts";
 import * as SqlTables from "./SqlTables.ts";
 import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
@@ -14,7 +15,7 @@ import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
  * Version of the tables: the number of migrations. A store of a newer one is used where it says that programs of this version
  * still read and write it rightly (`min_reader`, `min_writer`), and is refused where it does not.
  */
-export const schemaVersion = 4;
+export const schemaVersion = 5;
 
 /** What a store is to this program. */
 export interface Ready {
@@ -76,15 +77,16 @@ const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place:
   // Another process may have been faster: what counts is what stands there inside of the transaction.
   const found = yield* versions(tables);
   if (found !== undefined && found.schema >= schemaVersion) return found;
-  for (const migration of migrations.slice(found?.schema ?? 0)) yield* migration(tables);
+  for (const migration of migrations.slice(found?.schema ?? 0)) yield* migration(tables, found === undefined);
   // The programs of one machine are updated together. Those of a server are not, and run beside each other for a while.
-  const neighbours = { min_reader: oldestReader, min_writer: oldestWriter };
+  const oldest = found === undefined ? shelvesVersion : Math.max(oldestNeighbour, found.reader, found.writer);
+  const neighbours = { min_reader: oldest, min_writer: oldest };
   const made = { schema_version: schemaVersion, ...(tables.dialect.name === "postgres" ? neighbours : {}) };
   for (const [name, value] of Object.entries(made)) {
     yield* sql`INSERT INTO ${meta} (name, value) VALUES (${name}, ${String(value)})
       ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
   }
-  return { schema: schemaVersion, reader: oldestReader, writer: oldestWriter } satisfies Versions;
+  return { schema: schemaVersion, reader: oldest, writer: oldest } satisfies Versions;
 });
 
 /** The tables of a file. A server is shared by many programs: there is nothing to tell from their tables. */
@@ -237,16 +239,18 @@ const deliveries = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effect.Effec
   });
 };
 
-/** The oldest version whose programs still read rightly what is written now. */
-const oldestReader = 2;
+/** On PostgreSQL the heavy parts of runs lie on shelves, which are forgotten whole. A file is small, and stays as it is. */
+const shelved: Migration = (tables, isFirst) =>
+  tables.dialect.name === "postgres" ? SqlShelves.make(tables, isFirst) : Effect.void;
 
-/** The oldest version whose programs still write rightly what is read now. */
-const oldestWriter = 2;
+/** Since this version programs read what lies on shelves: an older one must not read a store that has some. */
+export const shelvesVersion = 5;
+
+/** The oldest version whose programs still read and write rightly a store without shelves. */
+const oldestNeighbour = 2;
+
+/** @param isFirst the store has no tables yet: no older program uses it */
+type Migration = (tables: SqlTables.SqlTables, isFirst: boolean) => Effect.Effect<void, SqlError>;
 
 /** One a version, in order; a published one never changes what it makes. */
-const migrations: ReadonlyArray<(tables: SqlTables.SqlTables) => Effect.Effect<void, SqlError>> = [
-  first,
-  second,
-  third,
-  deliveries,
-];
+const migrations: ReadonlyArray<Migration> = [first, second, third, deliveries, shelved];

@@ -7,22 +7,27 @@ import * as Schema from "effect/Schema";
 import type { SqlError } from "effect/sql/SqlError";
 import { type RecorderError, refused } from "../RecorderError.ts";
 import { RunRecord } from "../RunRecord.ts";
+import * as SqlParts from "./postgres/SqlParts.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import type { SqlTables } from "./SqlTables.ts";
 
 /** A record with what its row says beside it. */
-export interface Stored {
-  /** Grows in the order in which runs were started. */
-  readonly seq: number;
+export interface Stored extends SqlParts.Place {
   /** Counts the writes of the row: a process that knows the newest version knows the record. */
   readonly version: number;
   /** The lease of the process that drives it. */
   readonly owner: string | undefined;
   readonly record: RunRecord;
+  /** The record as it lies on its shelf, where that is known. */
+  readonly base?: SqlParts.Base;
 }
 
 /** What a row says without its record. */
 export interface Head {
+  /** Grows in the order in which runs were started. */
+  readonly seq: number | string;
+  /** Where the parts of the run are, on PostgreSQL; see `SqlParts`. */
+  readonly shelf?: number;
   readonly run_id: string;
   readonly version: number;
   readonly owner: string | null;
@@ -30,9 +35,15 @@ export interface Head {
 
 /** A row of `runs`. */
 export interface Row extends Head {
-  readonly seq: number;
-  readonly record: string;
+  readonly record: string | null;
+  readonly changed?: string | null;
 }
+
+/** Where the parts of a run are. */
+export const placeOf = ({ seq, shelf }: Pick<Head, "seq" | "shelf">): SqlParts.Place => ({
+  seq: Number(seq),
+  shelf: shelf ?? 0,
+});
 
 /** Versions and owners of runs. */
 export const heads = (
@@ -40,59 +51,82 @@ export const heads = (
   runIds: ReadonlyArray<string>,
 ): Effect.Effect<ReadonlyArray<Head>, SqlError> =>
   runIds.length === 1
-    ? ask<Head>("SELECT run_id, version, owner FROM {runs} WHERE run_id = ?", runIds)
+    ? ask<Head>(`SELECT ${dialect.head} FROM {runs} WHERE run_id = ?`, runIds)
     : dialect.name === "postgres"
-      ? ask<Head>("SELECT run_id, version, owner FROM {runs} WHERE run_id = ANY (?::text[])", [runIds])
-      : sql<Head>`SELECT run_id, version, owner FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
+      ? ask<Head>(`SELECT ${dialect.head} FROM {runs} WHERE run_id = ANY (?::text[])`, [runIds])
+      : sql<Head>`SELECT ${sql.literal(dialect.head)} FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
 
 /** Reads one run; undefined when it is not known. Fails as `corrupt` where its row is damaged. */
 export const load = Effect.fnUntraced(function* (tables: SqlTables, runId: string) {
-  const { runs, sql } = tables;
-  const rows = yield* sql<Row>`SELECT seq, run_id, version, owner, record FROM ${runs} WHERE run_id = ${runId}`;
+  const { dialect, runs, sql } = tables;
+  const rows = yield* sql<Row>`SELECT ${dialect.row} FROM ${runs} WHERE run_id = ${runId}`;
   const [stored] = yield* decoded(tables, rows);
   if (stored?._tag === "Failure") return yield* stored.failure;
   return stored?.success;
 });
 
 /** Reads the records of rows, in their order; a damaged one is its error and harms no other. */
-export const decoded = Effect.fnUntraced(function* (
-  { incidents: ofIncidents, questions: ofQuestions, sql }: SqlTables,
-  rows: ReadonlyArray<Row>,
-) {
+export const decoded = Effect.fnUntraced(function* (tables: SqlTables, rows: ReadonlyArray<Row>) {
   if (rows.length === 0) return [];
-  const runIds = rows.map((row) => row.run_id);
-  const incidents = yield* sql<Part>`SELECT run_id, incident AS part FROM ${ofIncidents}
-    WHERE run_id IN ${sql.in(runIds)} ORDER BY n`;
-  const questions = yield* sql<Part>`SELECT run_id, question AS part FROM ${ofQuestions}
-    WHERE run_id IN ${sql.in(runIds)} ORDER BY n`;
-  const [incidentsOf, questionsOf] = [Map.groupBy(incidents, byRun), Map.groupBy(questions, byRun)];
+  const inRows = yield* partsOf(
+    tables,
+    rows.filter(({ shelf = 0 }) => shelf === 0),
+  );
+  const shelved = yield* SqlParts.load(tables, rows.map(placeOf));
   return rows.map(
     (row): Result.Result<Stored, RecorderError> =>
       Result.try({
-        try: () => ({
-          seq: Number(row.seq),
-          version: Number(row.version),
-          owner: row.owner ?? undefined,
-          record: decode({
-            ...plain(row.record),
-            incidents: (incidentsOf.get(row.run_id) ?? []).map(({ part }) => JSON.parse(part)),
-            questions: (questionsOf.get(row.run_id) ?? []).map(({ part }) => JSON.parse(part)),
-          }),
-        }),
+        try: () => {
+          const place = placeOf(row);
+          const parts = place.shelf === 0 ? inRows(row.run_id) : shelved.get(place.seq);
+          const own = place.shelf === 0 ? JSON.parse(row.record ?? "") : SqlParts.recordOf(parts?.record, row.changed);
+          const [incidents, questions] = [parts?.incidents ?? [], parts?.questions ?? []].map(parsed);
+          const record = decode({ ...plain(own), incidents, questions });
+          return { ...place, version: Number(row.version), owner: row.owner ?? undefined, record };
+        },
         catch: (cause) => refused("corrupt", row.run_id, cause),
       }),
   );
 });
 
+/** Incidents and questions of runs whose records stand in their rows. */
+const partsOf = Effect.fnUntraced(function* (
+  { incidents: ofIncidents, questions: ofQuestions, sql }: SqlTables,
+  rows: ReadonlyArray<Row>,
+) {
+  const runIds = rows.map((row) => row.run_id);
+  const isNone = runIds.length === 0;
+  const incidents = isNone
+    ? []
+    : yield* sql<Part>`SELECT run_id, incident AS part FROM ${ofIncidents}
+        WHERE run_id IN ${sql.in(runIds)} ORDER BY n`;
+  const questions = isNone
+    ? []
+    : yield* sql<Part>`SELECT run_id, question AS part FROM ${ofQuestions}
+        WHERE run_id IN ${sql.in(runIds)} ORDER BY n`;
+  const [incidentsOf, questionsOf] = [Map.groupBy(incidents, byRun), Map.groupBy(questions, byRun)];
+  const textsOf = (of: Map<string, Array<Part>>, runId: string) => (of.get(runId) ?? []).map(({ part }) => part);
+  return (runId: string): SqlParts.Parts => ({
+    record: undefined,
+    incidents: textsOf(incidentsOf, runId),
+    questions: textsOf(questionsOf, runId),
+  });
+});
+
+const parsed = (texts: ReadonlyArray<string>): ReadonlyArray<unknown> => texts.map((text) => JSON.parse(text));
+
 /** What a transaction has made of a run. */
 export interface Changed {
   readonly runId: string;
   /** As the transaction found it; undefined for a new run. */
-  readonly before: Omit<Stored, "seq"> | undefined;
+  readonly before: Stored | undefined;
   readonly record: RunRecord;
   /** The lease of the process that drives the run behind this write, also of one that claimed it while it is parked. */
   readonly owner: string | undefined;
 }
+
+/** Records as they lie on their shelves behind a write, by run. */
+export type Bases = ReadonlyMap<string, SqlParts.Base>;
 
 /**
  * Writes what a transaction has made of its runs. PostgreSQL is asked once for all new ones and once for all others: each
@@ -101,33 +135,58 @@ export interface Changed {
 export const save = (
   tables: SqlTables,
   changed: ReadonlyArray<Changed>,
-): Effect.Effect<void, SqlError | SqlFailure.RowChanged> =>
-  tables.dialect.name === "postgres" && changed.length > 1
+): Effect.Effect<Bases, SqlError | SqlFailure.RowChanged> =>
+  tables.dialect.name === "postgres"
     ? saveTogether(tables, changed)
-    : Effect.forEach(changed, (run) => saveOne(tables, run), { discard: true });
+    : Effect.as(
+        Effect.forEach(changed, (run) => saveOne(tables, run), { discard: true }),
+        new Map(),
+      );
 
 const saveOne = (tables: SqlTables, { before, owner, record, runId }: Changed) =>
-  before === undefined ? insert(tables, runId, record, owner) : update(tables, runId, before, record, owner);
+  before === undefined ? insert(tables, runId, record, owner) : updateRow(tables, runId, before, record, owner);
 
 const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: ReadonlyArray<Changed>) {
-  const [fresh, known] = [changed.filter(({ before }) => before === undefined), changed.filter(({ before }) => before)];
+  const fresh = changed.filter(({ before }) => before === undefined);
+  const known = changed.flatMap(({ before, ...run }) => (before === undefined ? [] : [{ ...run, before }]));
+  const bases = new Map<string, SqlParts.Base>();
+  const places = new Map<string, SqlParts.Place>(known.map(({ before, runId }) => [runId, before]));
+  const keep = (runId: string, { base }: SqlParts.Written) => base !== undefined && bases.set(runId, base);
   if (fresh.length > 0) {
-    yield* tables.ask(
+    const all = fresh.map((run) => ({ run, written: SqlParts.written(run.record, undefined, undefined) }));
+    const rows = yield* tables.ask<Head>(
       insertTogether,
-      listsOf(fresh, (run) => newColumns(run, tables.dialect)),
+      listsOf(all, ({ run, written }) => [...newColumns(run, tables.dialect), written.body ?? ""]),
     );
+    for (const row of rows) places.set(row.run_id, placeOf(row));
+    for (const { run, written } of all) if (places.get(run.runId)?.shelf !== 0) keep(run.runId, written);
   }
   if (known.length > 0) {
-    const rows = yield* tables.ask(updateTogether, listsOf(known, changedColumns));
+    const all = known.map((run) => ({
+      run,
+      written: SqlParts.written(run.record, run.before.shelf, run.before.base),
+    }));
+    const rows = yield* tables.ask(
+      updateTogether,
+      listsOf(all, ({ run, written }) => [...changedColumns(run), written.record, written.changed]),
+    );
     if (rows.length !== known.length) return yield* Effect.fail(new SqlFailure.RowChanged());
+    for (const { run, written } of all) {
+      keep(run.runId, written);
+      const isThere = written.body === undefined || (yield* SqlParts.replace(tables, run.before, written.body));
+      if (!isThere) return yield* Effect.fail(new SqlFailure.RowChanged());
+    }
   }
-  for (const { before, record, runId } of changed) yield* saveParts(tables, runId, before?.record, record);
+  for (const { before, record, runId } of changed) {
+    yield* saveParts(tables, places.get(runId) ?? inRow, runId, before?.record, record);
+  }
+  return bases satisfies Bases;
 });
 
 /** A column of many rows as one list, and as text: a list has one type, and an empty text stands for no value. */
-const listsOf = (
-  changed: ReadonlyArray<Changed>,
-  columnsOf: (run: Changed) => ReadonlyArray<string | number | null>,
+const listsOf = <A>(
+  changed: ReadonlyArray<A>,
+  columnsOf: (run: A) => ReadonlyArray<string | number | null>,
 ): ReadonlyArray<ReadonlyArray<string>> => {
   const rows = changed.map(columnsOf);
   return (rows[0] ?? []).map((_, column) => rows.map((row) => String(row[column] ?? "")));
@@ -144,30 +203,42 @@ const newColumns = ({ owner, record, runId }: Changed, { kept }: SqlTables["dial
     kept(model ?? ""),
     record.started_at,
     record.state,
-    encode(record),
   ];
 };
 
-const insertTogether = `INSERT INTO {runs}
-    (run_id, version, owner, parked, ended_at, broken, provider, model, started_at, state, record)
-  SELECT run_id, 1, NULLIF(owner, ''), NULLIF(parked, ''), NULLIF(ended_at, '')::double precision, broken::integer,
-    provider, model, started_at::double precision, state, record
-  FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
-    WITH ORDINALITY AS v (run_id, owner, parked, ended_at, broken, provider, model, started_at, state, record, n)
-  ORDER BY n`;
+/**
+ * The parts of a run go to the newest shelf. Where there is none, its record stands in its row. So does that of a run which comes
+ * from another store and has ended there: it may be forgotten long before that shelf.
+ */
+const insertTogether = `WITH v AS (
+    SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
+      WITH ORDINALITY AS u (run_id, owner, parked, ended_at, broken, provider, model, started_at, state, record, n)
+  ), s AS (
+    SELECT COALESCE(MAX(id), 0) AS id, false AS ended FROM {shelves} UNION ALL SELECT 0, true
+  ), h AS (
+    INSERT INTO {runs}
+      (run_id, version, owner, parked, ended_at, broken, provider, model, started_at, state, shelf, record)
+    SELECT v.run_id, 1, NULLIF(v.owner, ''), NULLIF(v.parked, ''), NULLIF(v.ended_at, '')::double precision, v.broken::integer,
+      v.provider, v.model, v.started_at::double precision, v.state, s.id, CASE WHEN s.id = 0 THEN v.record END
+    FROM v JOIN s ON s.ended = (v.ended_at <> '') ORDER BY v.n RETURNING run_id, seq, shelf
+  ), p AS (
+    INSERT INTO {parts} (shelf, seq, kind, id, n, body)
+    SELECT h.shelf, h.seq, '${SqlParts.ofRecord}', '', 0, v.record FROM h JOIN v ON v.run_id = h.run_id WHERE h.shelf > 0
+  )
+  SELECT run_id, seq, shelf FROM h`;
 
 const changedColumns = ({ before, owner, record, runId }: Changed) => [
   runId,
   before?.version ?? 0,
   ...columns(record, owner),
   record.state,
-  encode(record),
 ];
 
 const updateTogether = `UPDATE {runs} AS r SET version = r.version + 1, owner = NULLIF(v.owner, ''), parked = NULLIF(v.parked, ''),
-    ended_at = NULLIF(v.ended_at, '')::double precision, broken = v.broken::integer, state = v.state, record = v.record
-  FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
-    AS v (run_id, version, owner, parked, ended_at, broken, state, record)
+    ended_at = NULLIF(v.ended_at, '')::double precision, broken = v.broken::integer, state = v.state,
+    record = NULLIF(v.record, ''), changed = NULLIF(v.changed, '')
+  FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
+    AS v (run_id, version, owner, parked, ended_at, broken, state, record, changed)
   WHERE r.run_id = v.run_id AND r.version = v.version::integer RETURNING r.seq`;
 
 /** A statement of one row: its template and values, as `SqlTables.ask` takes them. */
@@ -205,12 +276,7 @@ const inserting = (
   ];
 };
 
-const updating = (
-  runId: string,
-  before: Omit<Stored, "seq">,
-  record: RunRecord,
-  owner: string | undefined,
-): Statement => {
+const updating = (runId: string, before: Stored, record: RunRecord, owner: string | undefined): Statement => {
   const [kept, next] = [columns(before.record, before.owner), columns(record, owner)];
   const where = "WHERE run_id = ? AND version = ? RETURNING seq";
   // A column that an index names costs a write of that index, also where its value stays.
@@ -233,24 +299,36 @@ const insert = Effect.fnUntraced(function* (
   owner: string | undefined,
 ) {
   yield* tables.ask(...inserting(runId, record, owner, tables.dialect));
-  yield* saveParts(tables, runId, undefined, record);
+  yield* saveParts(tables, inRow, runId, undefined, record);
 });
+
+/** Where the parts of a run are in a file: none lies on a shelf. */
+export const inRow: SqlParts.Place = { seq: 0, shelf: 0 };
 
 /**
  * Writes what changed of a run as its version was read; the version becomes the next one.
  *
  * @param owner the lease of the process that drives the run behind this write, also of one that claimed it while it is parked
  */
-export const update = Effect.fnUntraced(function* (
+export const update = (
   tables: SqlTables,
   runId: string,
-  before: Omit<Stored, "seq">,
+  before: Stored,
+  record: RunRecord,
+  owner: string | undefined,
+): Effect.Effect<void, SqlError | SqlFailure.RowChanged> =>
+  Effect.asVoid(save(tables, [{ before, owner, record, runId }]));
+
+const updateRow = Effect.fnUntraced(function* (
+  tables: SqlTables,
+  runId: string,
+  before: Stored,
   record: RunRecord,
   owner: string | undefined,
 ) {
   const rows = yield* tables.ask(...updating(runId, before, record, owner));
   if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
-  yield* saveParts(tables, runId, before.record, record);
+  yield* saveParts(tables, inRow, runId, before.record, record);
 });
 
 /** The columns that indexes name. */
@@ -260,6 +338,17 @@ const columns = (record: RunRecord, owner: string | undefined): ReadonlyArray<st
   record.end?.at ?? null,
   record.incidents.length,
 ];
+
+/** Takes a run off its shelf, which is to go: its record stands in its row from then on. */
+export const unshelve = Effect.fnUntraced(function* (tables: SqlTables, runId: string, stored: Stored) {
+  const { runs, sql } = tables;
+  const rows = yield* sql`UPDATE ${runs}
+    SET shelf = 0, record = ${encode(stored.record)}, changed = NULL, version = ${stored.version + 1}
+    WHERE run_id = ${runId} AND version = ${stored.version} RETURNING seq`;
+  if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
+  yield* SqlParts.forget(tables, [stored]);
+  yield* saveInTables(tables, runId, undefined, stored.record);
+});
 
 /** Gives a run as its version was read to the process of a lease. */
 export const own = Effect.fnUntraced(function* (
@@ -285,8 +374,7 @@ const byRun = ({ run_id }: Part): string => run_id;
 
 const decode = Schema.decodeUnknownSync(RunRecord);
 
-const plain = (json: string): object => {
-  const value: unknown = JSON.parse(json);
+const plain = (value: unknown): object => {
   if (typeof value !== "object" || value === null) throw new Error("the record is no JSON object");
   return value;
 };
@@ -294,7 +382,16 @@ const plain = (json: string): object => {
 /** Records are plain data already: what the schema would encode to is what they are. */
 const encode = (record: RunRecord): string => JSON.stringify({ ...record, incidents: [], questions: [] });
 
-const saveParts = Effect.fnUntraced(function* (
+const saveParts = (
+  tables: SqlTables,
+  place: SqlParts.Place,
+  runId: string,
+  before: RunRecord | undefined,
+  after: RunRecord,
+): Effect.Effect<void, SqlError | SqlFailure.RowChanged> =>
+  place.shelf > 0 ? SqlParts.save(tables, place, before, after) : saveInTables(tables, runId, before, after);
+
+const saveInTables = Effect.fnUntraced(function* (
   tables: SqlTables,
   runId: string,
   before: RunRecord | undefined,

@@ -27,6 +27,9 @@ export interface SqlTables {
   readonly questions: Fragment;
   readonly facts: Fragment;
   readonly groups: Fragment;
+  /** On PostgreSQL: the heavy parts of runs, and the shelves that they lie on; see `SqlParts`. */
+  readonly parts: Fragment;
+  readonly shelves: Fragment;
   /** The text of a statement for the client's database; see `ask`. It is made once. */
   readonly textOf: (template: string) => string;
   /**
@@ -68,6 +71,8 @@ export const make = (client: SqlClient, prefix: string): SqlTables => {
     questions: named("questions"),
     facts: named("facts"),
     groups: named("groups"),
+    parts: sql.literal(`${prefix}parts`),
+    shelves: sql.literal(`${prefix}shelves`),
     ...asking(sql, prefix),
   };
 };

@@ -27,8 +27,8 @@ interface DrivenRow extends SqlStore.Row {
 
 /** A lease that no process has fenced is held, as far as a snapshot can say: `orphans` fences those that are over. */
 const page = Effect.fnUntraced(function* (tables: SqlTables, from: number | undefined, limit: number) {
-  const { leases, runs: ofRuns, sql } = tables;
-  const rows = yield* sql<DrivenRow>`SELECT r.seq, r.run_id, r.version, r.owner, r.record,
+  const { dialect, leases, runs: ofRuns, sql } = tables;
+  const rows = yield* sql<DrivenRow>`SELECT ${dialect.row},
       CASE WHEN EXISTS (SELECT 1 FROM ${leases} l WHERE l.id = r.owner AND l.fenced = 0) THEN 1 ELSE 0 END AS driven
     FROM ${ofRuns} r WHERE r.seq > ${from ?? -1} ORDER BY r.seq LIMIT ${limit}`;
   const runs: Array<KeptRun> = [];
@@ -59,9 +59,7 @@ const sorted = Effect.fnUntraced(function* (tables: SqlTables, key: string, reco
   const { dialect, runs, sql } = tables;
   const ids = [...new Set(records.map(({ run_id }) => run_id))].filter(dialect.keeps);
   const rows =
-    ids.length === 0
-      ? []
-      : yield* sql<SqlStore.Row>`SELECT seq, run_id, version, owner, record FROM ${runs} WHERE run_id IN ${sql.in(ids)}`;
+    ids.length === 0 ? [] : yield* sql<SqlStore.Row>`SELECT ${dialect.row} FROM ${runs} WHERE run_id IN ${sql.in(ids)}`;
   const known = new Map<string, RunRecord | RecorderError>();
   for (const [index, found] of (yield* SqlStore.decoded(tables, rows)).entries()) {
     known.set(rows[index]?.run_id ?? "", found._tag === "Failure" ? found.failure : found.success.record);

@@ -114,7 +114,7 @@ const failAll = (jobs: ReadonlyArray<Job>, error: RecorderError): Effect.Effect<
 /** A run inside of a transaction. */
 interface Open {
   /** As the transaction found it; undefined for a new run. */
-  readonly before: Omit<SqlStore.Stored, "seq"> | undefined;
+  readonly before: SqlStore.Stored | undefined;
   record: RunRecord.RunRecord | undefined;
   owner: string | undefined;
 }
@@ -122,6 +122,7 @@ interface Open {
 interface Committed {
   readonly held: Held;
   readonly runs: ReadonlyMap<string, Open | RecorderError>;
+  readonly bases: SqlStore.Bases;
   /** Why each write was refused, in their order. */
   readonly refused: ReadonlyArray<RecorderError | undefined>;
 }
@@ -150,8 +151,8 @@ const transaction = (
       const { before, record } = run;
       changed.push({ runId, before, record, owner: before === undefined ? held.id : run.owner });
     }
-    yield* SqlStore.save(tables, changed);
-    return { held, runs, refused };
+    const bases = yield* SqlStore.save(tables, changed);
+    return { held, runs, refused, bases };
   });
 
 const open = (
@@ -169,7 +170,7 @@ const open = (
   }
   const owner = head.owner ?? undefined;
   if (mine?.known?.version === head.version) {
-    const before = { ...mine.known, owner };
+    const before = { ...SqlStore.placeOf(head), ...mine.known, owner };
     return Effect.succeed({ before, record: before.record, owner });
   }
   return SqlStore.load(database.tables, runId).pipe(
@@ -198,7 +199,7 @@ const settle = (lease: SqlLease, jobs: ReadonlyArray<Job>, committed: Committed)
 };
 
 /** Takes note of what a transaction has committed. */
-const remember = (lease: SqlLease, { held, runs }: Pick<Committed, "held" | "runs">): void => {
+const remember = (lease: SqlLease, { bases, held, runs }: Pick<Committed, "bases" | "held" | "runs">): void => {
   lease.adopt(held);
   for (const [runId, run] of runs) {
     if ("message" in run) {
@@ -211,7 +212,8 @@ const remember = (lease: SqlLease, { held, runs }: Pick<Committed, "held" | "run
       continue;
     }
     const version = (run.before?.version ?? 0) + (run.record === run.before?.record ? 0 : 1);
-    lease.drive(runId, held.id, { version, record: run.record });
+    const base = bases.get(runId) ?? run.before?.base;
+    lease.drive(runId, held.id, { version, record: run.record, ...(base === undefined ? {} : { base }) });
   }
 };
 
@@ -283,7 +285,7 @@ class SqlGroup {
     const committed = id === undefined ? undefined : this.#database.step?.((ask) => this.#transaction(ask, id, jobs));
     if (committed !== undefined && id !== undefined) {
       SqlFailure.commits.updateUnsafe(1, this.#services);
-      remember(this.#lease, { held: { id, beatAt: undefined }, runs: committed.runs });
+      remember(this.#lease, { held: { id, beatAt: undefined }, runs: committed.runs, bases: new Map() });
     }
     for (const job of jobs) job.told(committed?.taken.has(job) === true);
   }
@@ -319,7 +321,7 @@ class SqlGroup {
     }
     // Of a run that was driven under another lease nothing is known any more.
     if (mine.known === undefined) return undefined;
-    return { before: { ...mine.known, owner: id }, record: mine.known.record, owner: id };
+    return { before: { ...SqlStore.inRow, ...mine.known, owner: id }, record: mine.known.record, owner: id };
   }
 
   /** The run with a write; undefined where the write is refused, or changes what does not stand in the run's own row. */

@@ -101,7 +101,8 @@ describe("PostgresRunRecorder says what is wrong with its server, and goes on wh
       yield* admin.unsafe(`CREATE ROLE ${role} LOGIN`);
       yield* admin.unsafe(`GRANT USAGE ON SCHEMA ${schema} TO ${role}`);
       yield* admin.unsafe(`GRANT SELECT, INSERT, UPDATE, DELETE ON stream_recovery_leases, stream_recovery_runs,
-        stream_recovery_incidents, stream_recovery_questions TO ${role}`);
+        stream_recovery_incidents, stream_recovery_questions, stream_recovery_parts TO ${role}`);
+      yield* admin.unsafe(`GRANT SELECT ON stream_recovery_shelves TO ${role}`);
       yield* admin.unsafe(`GRANT SELECT, UPDATE ON stream_recovery_meta TO ${role}`);
       const recorder = yield* Databases.open({ address: address.replace("user=postgres", `user=${role}`) });
       yield* recorder.write("r", E.life("r"));

@@ -28,7 +28,7 @@ const Explained = Schema.Array(Schema.Struct({ "QUERY PLAN": Schema.Array(Schema
 const stepsOf = (step: Step): ReadonlyArray<Step> => [step, ...(step.Plans ?? []).flatMap(stepsOf)];
 
 describe("a sweep in PostgreSQL", () => {
-  it.live("reads a row for each process that drives runs, however many runs they drive", () =>
+  it.live("reads a row for each process that drives runs, however many runs they drive: 200,000 here", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const admin = yield* Databases.client(address, "operator");
@@ -39,7 +39,7 @@ describe("a sweep in PostgreSQL", () => {
         SELECT 'lease-' || n, 'x', 0, extract(epoch FROM clock_timestamp()) * 1000 + 14000, 0, 1, 15000 FROM generate_series(1, 3) n`;
       yield* admin`INSERT INTO stream_recovery_runs
           (run_id, version, owner, state, provider, model, started_at, broken, record)
-        SELECT 'many-' || n, 1, 'lease-' || (1 + n % 3), 'live', 'p', 'm', 0, 0, '{}' FROM generate_series(1, 20000) n`;
+        SELECT 'many-' || n, 1, 'lease-' || (1 + n % 3), 'live', 'p', 'm', 0, 0, '{}' FROM generate_series(1, 200000) n`;
       yield* admin`ANALYZE stream_recovery_runs`;
       assert.deepStrictEqual(yield* recorder.orphans(10, { waits: false }), []);
       const sweep = proxy.statements.find((sql) => sql.startsWith("WITH RECURSIVE"));

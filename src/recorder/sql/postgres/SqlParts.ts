@@ -1,0 +1,179 @@
+/**
+ * Keeps the heavy parts of runs on shelves: partitions of one table, which are forgotten whole.
+ *
+ * The row of a run says on which shelf its parts are: its record as it was first written, its incidents, its questions. What
+ * has changed of the record since stands in the run's row, so that an end writes little. Shelf 0 is no partition: the record of
+ * such a run stands in its row, and its incidents and questions in their own tables, as before there were shelves.
+ */
+import * as Effect from "effect/Effect";
+import type { SqlClient } from "effect/sql/SqlClient";
+import type { SqlError } from "effect/sql/SqlError";
+import type { Fragment } from "effect/sql/Statement";
+import type { RunRecord } from "../../RunRecord.ts";
+import * as RecordChange from "./RecordChange.ts";
+
+/** The tables that this needs; `SqlTables` says what they are. */
+export interface Tables {
+  readonly sql: SqlClient;
+  readonly parts: Fragment;
+}
+
+/** Where the parts of a run are. */
+export interface Place {
+  readonly seq: number;
+  readonly shelf: number;
+}
+
+/** A record as it lies on its shelf, which later versions are told apart from. */
+export interface Base {
+  readonly record: RunRecord;
+  /** Its length as JSON, in characters. */
+  readonly length: number;
+}
+
+/** What stands in a run's row of its record, and what has to be put on its shelf for that. */
+export interface Written {
+  /** The record; empty where it lies on a shelf. */
+  readonly record: string;
+  /** What has changed since it was put there; empty where nothing has. */
+  readonly changed: string;
+  /** The record to be put on the shelf; undefined where the one there stays. */
+  readonly body: string | undefined;
+  readonly base: Base | undefined;
+}
+
+/** Kinds of parts. */
+export const [ofRecord, ofIncident, ofQuestion] = ["r", "i", "q"] as const;
+
+const none: ReadonlyArray<never> = [];
+
+/** Incidents and questions are parts of their own. The lists are the same in all records: what is the same has not changed. */
+const alone = (record: RunRecord): RunRecord => ({ ...record, incidents: none, questions: none });
+
+/** What is written of a record. */
+export const written = (record: RunRecord, shelf: number | undefined, base: Base | undefined): Written => {
+  const own = alone(record);
+  if (shelf === 0) return { record: JSON.stringify(own), changed: "", body: undefined, base: undefined };
+  if (base !== undefined) {
+    // A record is plain JSON, which its type does not say.
+    const change = RecordChange.between(
+      base.record as unknown as RecordChange.Json,
+      own as unknown as RecordChange.Json,
+    );
+    const changed = change === undefined ? "" : JSON.stringify(change);
+    // One that is longer than the record is no gain.
+    if (changed.length <= base.length) return { record: "", changed, body: undefined, base };
+  }
+  const body = JSON.stringify(own);
+  return { record: "", changed: "", body, base: { record: own, length: body.length } };
+};
+
+/** The parts of a run as they are read. */
+export interface Parts {
+  record: string | undefined;
+  readonly incidents: Array<string>;
+  readonly questions: Array<string>;
+}
+
+interface PartRow {
+  readonly seq: string;
+  readonly kind: string;
+  readonly body: string;
+}
+
+/** Reads the parts of runs, by `seq`. */
+export const load = Effect.fnUntraced(function* ({ parts, sql }: Tables, places: ReadonlyArray<Place>) {
+  const found = new Map<number, Parts>(
+    places.map(({ seq }) => [seq, { record: undefined, incidents: [], questions: [] }]),
+  );
+  const shelved = places.filter(({ shelf }) => shelf > 0);
+  if (shelved.length === 0) return found;
+  // The shelves stand in the statement, so that no other one is looked into.
+  const shelves = [...new Set(shelved.map(({ shelf }) => shelf))];
+  const rows = yield* sql<PartRow>`SELECT seq, kind, body FROM ${parts}
+    WHERE ${sql.in("shelf", shelves)} AND ${sql.in(
+      "seq",
+      shelved.map(({ seq }) => seq),
+    )} ORDER BY n`;
+  for (const { body, kind, seq } of rows) {
+    const of = found.get(Number(seq));
+    if (kind === ofRecord && of !== undefined) of.record = body;
+    else (kind === ofIncident ? of?.incidents : of?.questions)?.push(body);
+  }
+  return found;
+});
+
+/** The record behind what has changed since it was put on its shelf, as JSON has it. */
+export const recordOf = (body: string | undefined, changed: string | null | undefined): unknown => {
+  if (body === undefined) throw new Error("the record does not lie on its shelf");
+  const base: unknown = JSON.parse(body);
+  return changed === null || changed === undefined ? base : RecordChange.applied(base, JSON.parse(changed));
+};
+
+/** Puts a record on its shelf in place of the one there; gives whether there was one. */
+export const replace = (
+  { parts, sql }: Tables,
+  { seq, shelf }: Place,
+  body: string,
+): Effect.Effect<boolean, SqlError> =>
+  Effect.map(
+    sql`UPDATE ${parts} SET body = ${body} WHERE shelf = ${shelf} AND seq = ${seq} AND kind = ${ofRecord} RETURNING seq`,
+    ({ length }) => length === 1,
+  );
+
+/** Puts on a run's shelf what has changed of its incidents and questions: an incident is long and rarely changes. */
+export const save = Effect.fnUntraced(function* (
+  tables: Tables,
+  place: Place,
+  before: RunRecord | undefined,
+  after: RunRecord,
+) {
+  if (before?.incidents !== after.incidents) {
+    // The oldest are left out at some time: those behind them keep their numbers.
+    const named = ({ incidents, incidents_omitted: omitted }: RunRecord) =>
+      incidents.map((part, index) => ({ id: part.id, n: omitted + index, part }));
+    yield* saveAll(tables, place, ofIncident, before === undefined ? [] : named(before), named(after));
+  }
+  if (before?.questions !== after.questions) {
+    // They stand in the order in which they were asked, which their revisions need not be.
+    const named = ({ questions }: RunRecord) => questions.map((part, n) => ({ id: String(n), n, part }));
+    yield* saveAll(tables, place, ofQuestion, before === undefined ? [] : named(before), named(after));
+  }
+});
+
+interface Named {
+  readonly id: string;
+  readonly n: number;
+  readonly part: object;
+}
+
+const saveAll = Effect.fnUntraced(function* (
+  { parts, sql }: Tables,
+  { seq, shelf }: Place,
+  kind: typeof ofIncident | typeof ofQuestion,
+  before: ReadonlyArray<Named>,
+  after: ReadonlyArray<Named>,
+) {
+  const [known, kept] = [new Map(before.map((it) => [it.id, it.part])), new Set(after.map(({ id }) => id))];
+  const gone = before.filter(({ id }) => !kept.has(id)).map(({ id }) => id);
+  if (gone.length > 0) {
+    yield* sql`DELETE FROM ${parts} WHERE shelf = ${shelf} AND seq = ${seq} AND kind = ${kind} AND ${sql.in("id", gone)}`;
+  }
+  for (const { id, n, part } of after) {
+    if (known.get(id) === part) continue;
+    const body = JSON.stringify(part);
+    yield* sql`INSERT INTO ${parts} (shelf, seq, kind, id, n, body) VALUES (${shelf}, ${seq}, ${kind}, ${id}, ${n}, ${body})
+      ON CONFLICT (shelf, seq, kind, id) DO UPDATE SET body = excluded.body`;
+  }
+});
+
+/** Takes everything of these runs from their shelves. */
+export const forget = Effect.fnUntraced(function* ({ parts, sql }: Tables, places: ReadonlyArray<Place>) {
+  for (const [shelf, runs] of Map.groupBy(places, (it) => it.shelf)) {
+    if (shelf === 0) continue;
+    yield* sql`DELETE FROM ${parts} WHERE shelf = ${shelf} AND ${sql.in(
+      "seq",
+      runs.map(({ seq }) => seq),
+    )}`;
+  }
+});

@@ -1,0 +1,208 @@
+/**
+ * Forgets what is old by dropping the partition that it lies on. How old a shelf is stands in a row, which the tests set back.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Clock, Effect } from "effect";
+import type { SqlClient } from "effect/sql/SqlClient";
+import type { Retention } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+import { schemaVersion, shelvesVersion } from "../../../src/recorder/sql/SqlSchema.ts";
+import * as E from "../Entries.ts";
+import { record } from "../suite/Bench.ts";
+import * as Databases from "./Databases.ts";
+import * as StatementProxy from "./StatementProxy.ts";
+
+const dayMs = 24 * 60 * 60 * 1_000;
+
+/** One look of a process at what is to be forgotten, which it takes when it starts. */
+const look = (address: string, retention: Retention = {}) =>
+  Effect.gen(function* () {
+    const proxy = yield* StatementProxy.make(address);
+    const last = proxy.hold(/^SELECT id FROM .*leases WHERE expires_at/);
+    yield* Databases.open({ address: proxy.address, retention });
+    yield* last.reached;
+    yield* last.release;
+  }).pipe(Effect.scoped);
+
+/** Lets all shelves be older. */
+const age = (admin: SqlClient, days: number) =>
+  admin`UPDATE stream_recovery_shelves SET opened_at = opened_at - ${days * dayMs}`;
+
+const shelves = (admin: SqlClient) =>
+  Effect.map(admin<{ readonly id: number }>`SELECT id FROM stream_recovery_shelves ORDER BY id`, (rows) =>
+    rows.map(({ id }) => id),
+  );
+
+const partitions = (admin: SqlClient, address: string) =>
+  Effect.map(
+    admin<{ readonly name: string }>`SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+      WHERE i.inhparent = ${`${Databases.schemaOf(address)}.stream_recovery_parts`}::regclass ORDER BY 1`,
+    (rows) => rows.map(({ name }) => name),
+  );
+
+const shelfOf = (admin: SqlClient, runId: string) =>
+  Effect.map(
+    admin<{ readonly shelf: number }>`SELECT shelf FROM stream_recovery_runs WHERE run_id = ${runId}`,
+    ([row]) => row?.shelf,
+  );
+
+/** Tables as the version before shelves has left them. */
+const beforeShelves = Effect.gen(function* () {
+  const address = yield* Databases.empty;
+  const admin = yield* Databases.client(address, "operator");
+  yield* Effect.scoped(Databases.open({ address }));
+  yield* admin`DROP TABLE stream_recovery_parts, stream_recovery_shelves`;
+  yield* admin`DROP INDEX stream_recovery_runs_aged`;
+  yield* admin`ALTER TABLE stream_recovery_runs DROP COLUMN shelf, DROP COLUMN changed, ALTER COLUMN record SET NOT NULL`;
+  yield* admin`ALTER TABLE stream_recovery_leases DROP COLUMN knows`;
+  yield* admin`CREATE INDEX stream_recovery_runs_ended ON stream_recovery_runs (ended_at) WHERE ended_at IS NOT NULL`;
+  yield* admin`UPDATE stream_recovery_meta SET value = ${String(shelvesVersion - 1)} WHERE name = 'schema_version'`;
+  yield* admin`UPDATE stream_recovery_meta SET value = '2' WHERE name IN ('min_reader', 'min_writer')`;
+  return { address, admin };
+});
+
+describe("the parts of runs in PostgreSQL", () => {
+  it.live("are forgotten with their shelf, and a run that is to stay is moved off it first", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address, "operator");
+      const recorder = yield* Databases.open({ address });
+      const now = yield* Clock.currentTimeMillis;
+      for (let n = 0; n < 30; n += 1) {
+        yield* recorder.write(`old${n}`, [E.begun(`old${n}`), E.attempt(1)]);
+        yield* recorder.write(`old${n}`, [E.ended({ at: now - 40 * dayMs })]);
+      }
+      const life = E.life("live").filter(({ _tag }) => _tag !== "RunEnded");
+      for (const entry of life) yield* recorder.write("live", [entry]);
+      yield* recorder.write("recent", [E.begun("recent"), E.attempt(1)]);
+      yield* recorder.write("recent", [E.ended({ at: now - dayMs })]);
+      const before = [yield* record(recorder, "live"), yield* record(recorder, "recent")];
+      assert.deepStrictEqual(before[0], E.folded(life));
+      assert.strictEqual(yield* shelfOf(admin, "live"), 1);
+      yield* age(admin, 2);
+      yield* look(address);
+      assert.deepStrictEqual(yield* shelves(admin), [1, 2], "a shelf of a day is closed");
+      yield* recorder.write("next", [E.begun("next")]);
+      yield* age(admin, 29);
+      yield* look(address);
+      assert.isDefined(yield* recorder.run("old0"), "it was closed 29 days ago");
+      yield* age(admin, 2);
+      yield* look(address);
+      assert.isUndefined(yield* recorder.run("old0"));
+      assert.include(yield* partitions(admin, address), "stream_recovery_parts_1", "a reader may have seen its runs");
+      yield* look(address);
+      assert.notInclude(yield* partitions(admin, address), "stream_recovery_parts_1");
+      assert.notInclude(yield* shelves(admin), 1);
+      assert.deepStrictEqual([yield* record(recorder, "live"), yield* record(recorder, "recent")], before);
+      assert.strictEqual(yield* shelfOf(admin, "live"), 0);
+      yield* recorder.write("live", [E.noted(7), E.ended({ at: now })]);
+      assert.deepStrictEqual(yield* record(recorder, "live"), E.folded([...life, E.noted(7), E.ended({ at: now })]));
+      const [left] = yield* admin`SELECT COUNT(*)::integer AS n FROM stream_recovery_runs`;
+      assert.deepStrictEqual(left, { n: 3 });
+      assert.strictEqual((yield* record(recorder, "next")).state, "live");
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("are forgotten with their shelf where there are enough newer runs", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address, "operator");
+      const recorder = yield* Databases.open({ address });
+      const ended = (id: string) =>
+        Effect.andThen(recorder.write(id, [E.begun(id)]), recorder.write(id, [E.ended({ at: Date.now() })]));
+      yield* Effect.forEach(
+        Array.from({ length: 1_001 }, (_, n) => `a${n}`),
+        ended,
+        { concurrency: 100 },
+      );
+      yield* look(address, { runs: 10 });
+      assert.deepStrictEqual(yield* shelves(admin), [1, 2], "a shelf of so many is closed");
+      yield* Effect.forEach(
+        Array.from({ length: 11 }, (_, n) => `b${n}`),
+        ended,
+        { concurrency: 100 },
+      );
+      yield* admin`UPDATE stream_recovery_shelves SET opened_at = opened_at - 120000`;
+      for (let n = 0; n < 2; n += 1) yield* look(address, { runs: 10 });
+      assert.deepStrictEqual(yield* partitions(admin, address), ["stream_recovery_parts_2"]);
+      const runs = yield* recorder.runs({ limit: 100 });
+      assert.strictEqual(runs.length, 11);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("stay where they are when a run ends: its end is written into its row alone", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address, "operator");
+      const recorder = yield* Databases.open({ address });
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
+      const part = admin`SELECT ctid::text AS at, xmin::text AS by, body FROM stream_recovery_parts`;
+      const first = yield* part;
+      yield* recorder.write("r", [E.raised(1, { shown: "text" })]);
+      yield* recorder.write("r", [E.raised(1, { shown: "text", terminal_seen: true }), E.ended()]);
+      assert.deepStrictEqual(yield* part, first);
+      assert.strictEqual((yield* record(recorder, "r")).state, "ended");
+      const [row] = yield* admin`SELECT record, changed FROM stream_recovery_runs`;
+      assert.isNull(row?.record);
+      assert.match(String(row?.changed), /"ended"/);
+      // A process that has not written it reads the same.
+      const other = yield* Databases.open({ address });
+      assert.deepStrictEqual(yield* record(other, "r"), yield* record(recorder, "r"));
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("stand in rows while a process of an older version drives runs, and lie on a shelf when none does", () =>
+    Effect.gen(function* () {
+      const { address, admin } = yield* beforeShelves;
+      yield* admin`INSERT INTO stream_recovery_runs (run_id, version, owner, state, provider, model, started_at, broken, record)
+        VALUES ('older', 1, 'older-process', 'live', 'p', 'm', 1000, 0, ${JSON.stringify(E.folded([E.begun("older")]))})`;
+      yield* admin`INSERT INTO stream_recovery_leases (id, label, started_at, expires_at, fenced, beats, lease_ms)
+        VALUES ('older-process', 'x', 0, extract(epoch FROM clock_timestamp()) * 1000 + 15000, 0, 1, 15000)`;
+      const recorder = yield* Databases.open({ address });
+      yield* recorder.write("new", [E.begun("new")]);
+      yield* look(address);
+      assert.deepStrictEqual(yield* shelves(admin), []);
+      assert.strictEqual(yield* shelfOf(admin, "new"), 0);
+      const says = admin`SELECT value FROM stream_recovery_meta WHERE name = 'min_reader'`;
+      assert.deepStrictEqual(yield* says, [{ value: "2" }]);
+      const [row] = yield* admin`SELECT record FROM stream_recovery_runs WHERE run_id = 'new'`;
+      assert.isString(row?.record, "the older one reads it");
+      yield* admin`UPDATE stream_recovery_leases SET fenced = 1 WHERE id = 'older-process'`;
+      yield* look(address);
+      assert.deepStrictEqual(yield* shelves(admin), [1]);
+      assert.deepStrictEqual(yield* says, [{ value: String(shelvesVersion) }]);
+      yield* recorder.write("next", [E.begun("next")]);
+      assert.strictEqual(yield* shelfOf(admin, "next"), 1);
+      yield* recorder.write("new", [E.attempt(1), E.ended()]);
+      const states = (yield* recorder.runs({ limit: 10 })).map(({ run_id, state }) => [run_id, state]);
+      assert.deepStrictEqual(states, [
+        ["next", "live"],
+        ["new", "ended"],
+        ["older", "live"],
+      ]);
+      assert.isAtLeast(schemaVersion, shelvesVersion);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("are forgotten one run after the other where the role may not drop tables", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address, "operator");
+      yield* Effect.scoped(Databases.open({ address }));
+      const [role, schema] = [`keeper_${process.pid}`, Databases.schemaOf(address)];
+      yield* admin.unsafe(`CREATE ROLE ${role} LOGIN`);
+      yield* admin.unsafe(`GRANT USAGE ON SCHEMA ${schema} TO ${role}`);
+      yield* admin.unsafe(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${role}`);
+      const least = address.replace("user=postgres", `user=${role}`);
+      const recorder = yield* Databases.open({ address: least });
+      yield* recorder.write("old", [E.begun("old"), E.attempt(1)]);
+      yield* recorder.write("old", [E.ended({ at: (yield* Clock.currentTimeMillis) - 40 * dayMs })]);
+      yield* recorder.write("live", [E.begun("live")]);
+      yield* age(admin, 40);
+      yield* look(least);
+      assert.isUndefined(yield* recorder.run("old"));
+      assert.strictEqual((yield* record(recorder, "live")).state, "live");
+      assert.deepStrictEqual(yield* shelves(admin), [1]);
+      assert.deepStrictEqual(yield* admin`SELECT COUNT(*)::integer AS n FROM stream_recovery_parts`, [{ n: 1 }]);
+    }).pipe(Effect.scoped),
+  );
+});
