@@ -115,15 +115,17 @@ const rules = {
   /** A note belongs to the process that drove the run when it was written: behind a claim no earlier owner writes. */
   owner: ({ all, final }: OneRun) => {
     const claims = of(all, "claim").filter((it) => acknowledged(it) && it.saw !== undefined);
+    const starts = of(all, "start").filter(maybe);
+    const begun = starts.some(acknowledged) ? starts.filter(acknowledged) : starts;
     return final.notes.flatMap((id, at) => {
       const note = of(all, "note").find((it) => it.id === id);
       if (note === undefined) return [`note ${id} is nobody's`];
-      const before_ = claims.filter((it) => (it.saw?.length ?? 0) <= at);
-      const last = Math.max(-1, ...before_.map((it) => it.saw?.length ?? 0));
-      const latest = before_.filter((it) => it.saw?.length === last);
+      const earlier = claims.filter((it) => (it.saw?.length ?? 0) <= at);
+      const last = Math.max(-1, ...earlier.map((it) => it.saw?.length ?? 0));
+      const latest = earlier.filter((it) => it.saw?.length === last);
       // Of claims that found the same notes the one that was over first is not the last.
-      const drivers = latest.filter((it) => !latest.some((other) => before(it, other)));
-      if (drivers.length === 0 || drivers.some(({ actor }) => actor === note.actor)) return [];
+      const drivers = latest.length === 0 ? begun : latest.filter((it) => !latest.some((other) => before(it, other)));
+      if (drivers.some(({ actor }) => actor === note.actor)) return [];
       const silent = of(all, "claim").some(
         (it) => it.actor === note.actor && it.outcome === "unknown" && it.from < (note.to ?? Infinity),
       );

@@ -204,6 +204,11 @@ const bad: Readonly<Record<string, History & { readonly rule: Rule }>> = {
     ],
     finals: [final([4])],
   },
+  "a process writes a run that another one has begun, and that it never claimed": {
+    rule: "owner",
+    operations: [did("a", "start", 1), did("b", "note", 2)],
+    finals: [final([2])],
+  },
   "who has parked a run writes it": {
     rule: "parked",
     operations: [did("a", "start", 1), did("a", "park", 2), did("a", "note", 3)],

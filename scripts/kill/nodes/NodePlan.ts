@@ -51,7 +51,8 @@ export const states: Readonly<Record<NodeRun["run"], State>> = {
     reveal: "on_complete",
     waits: true,
     toolMs: 0,
-    answers: [slow, quick],
+    // The next node is still at it when one that stood still goes on.
+    answers: [slow, slow],
     isReached: ({ record }) => record.attempts.length === 1,
     most: [2, 0],
   },
@@ -84,7 +85,7 @@ export const states: Readonly<Record<NodeRun["run"], State>> = {
     waits: true,
     toolMs: 3_500,
     answers: [{ content: [call, { ping: 45 }], delay_ms: 100 }],
-    continues: [quick],
+    continues: [slow],
     isReached: ({ marks }) => marks.length > 0,
     most: [1, 1],
   },
