@@ -25,6 +25,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/runtime/run/EndedRuns.test.ts", named: "whose presence is kept" }],
   },
   {
+    name: "a long form is written to the place of the short ones",
+    breaks: "a repeat is known however it is spelt",
+    within: "Writer",
+    find: "body.length <= sharedBytesMax ? shared : new Uint8Array(body.length)",
+    replace: "shared",
+    proofs: [{ test: "test/gateway/body/FormHash.test.ts", named: "is that of the body alone" }],
+  },
+  {
+    name: "a form ends with what the form before it has left there",
+    breaks: "a repeat is known however it is spelt",
+    within: "bytes",
+    find: "this.#out.subarray(0, this.#at)",
+    replace: "this.#out",
+    proofs: [{ test: "test/gateway/body/FormHash.test.ts", named: "is that of the body alone" }],
+  },
+  {
     name: "a store that is watched does not commit at once any more",
     breaks: "a write that a store takes in the very step needs no fiber",
     within: "watch",

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { assert, describe, it } from "@effect/vitest";
-import { canonical } from "../../../src/adapters/relay/form/CanonicalBody.ts";
+import { canonical, sharedBytesMax } from "../../../src/adapters/relay/form/CanonicalBody.ts";
+import { partsOf } from "../../../src/adapters/relay/form/RequestForm.ts";
 import { wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
 import { formHash } from "../../../src/gateway/body/FormHash.ts";
 
@@ -39,5 +40,21 @@ describe("The digest of a request's form", () => {
     const others = [`${body} x`, body.replace("aa", "ab"), body.replace('"m"', '"n"'), body.replace("}", ',"n":1}')];
     const digests = await Promise.all([...others, body].map(hashOf));
     assert.strictEqual(new Set(digests).size, digests.length);
+  });
+
+  it("is that of the body alone, whatever was made a digest of before, and also where it is asked for a step later", async () => {
+    const formOf = (bytes: number) => JSON.stringify({ input: "a".repeat(bytes), model: "m" });
+    for (const bytes of [1, sharedBytesMax - 100, 10, sharedBytesMax + 1, 100]) {
+      const expected = createHash("sha256").update('[false,"w",1]').update(formOf(bytes)).digest("hex");
+      assert.strictEqual(hashOf(`{ "model":"m", "input":"${"a".repeat(bytes)}" }`), expected);
+    }
+    const blobs = [7, 3].map((bytes) => {
+      return new Blob(partsOf({ words: [], body: Buffer.from(formOf(bytes)), leftOut: new Set() }));
+    });
+    const texts = await Promise.all(blobs.map((blob) => blob.text()));
+    assert.deepStrictEqual(
+      texts,
+      [7, 3].map((bytes) => `[false]${formOf(bytes)}`),
+    );
   });
 });

@@ -17,8 +17,13 @@ export const depthMax = 128;
  */
 export const stepsMax = 500_000;
 
+/** Longest form that is written to the same place each time, in bytes: a buffer of its own costs as much as all the rest of a form. */
+export const sharedBytesMax = 16 * 1024;
+
+const shared = new Uint8Array(sharedBytesMax);
+
 /**
- * The canonical form of a body.
+ * The canonical form of a body, which is good until the next one is made: a digest takes it in the same step.
  *
  * @param body as it is sent
  * @param leftOut members of the outermost object that make no other request
@@ -207,7 +212,7 @@ class Writer {
 
   constructor(body: Uint8Array) {
     this.#body = body;
-    this.#out = new Uint8Array(body.length);
+    this.#out = body.length <= sharedBytesMax ? shared : new Uint8Array(body.length);
   }
 
   get bytes(): Uint8Array<ArrayBuffer> {

@@ -19,7 +19,7 @@ export interface RequestForm {
 /** Makes a digest of a form, as hexadecimal digits. A promise of it costs a request two more turns. */
 export type FormDigest = (form: RequestForm) => string | Promise<string>;
 
-/** The form as parts that stand behind each other, at once. */
+/** The form as parts that stand behind each other, at once. The body is good until the next form is made. */
 export const partsOf = ({
   body: given,
   leftOut,
