@@ -18,6 +18,7 @@ import type { ClientConfigError } from "../client/ClientConfig.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
 import { DeliveryStore } from "../recorder/delivery/DeliveryStore.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
+import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
 import { Attachments } from "./attach/Attachments.ts";
@@ -92,11 +93,19 @@ const storeState = Effect.map(Effect.serviceOption(StoreHealth), (health) =>
   Option.isNone(health) ? Effect.succeed({ writes: "ok" as const }) : health.value.state,
 );
 
+/** Closes the processor of a process that is about to end: its runs still write for a moment, to a store that may not answer. */
+const closer = Effect.gen(function* () {
+  const { close } = yield* StreamProcessor;
+  const recorder = yield* Effect.serviceOption(RunRecorder);
+  const hurry = Option.getOrUndefined(recorder)?.hurry ?? Effect.void;
+  return { close: (why: string) => Effect.andThen(hurry, close(why)) };
+});
+
 const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const first = settingsOf(options);
   if (first instanceof GatewayError) return yield* first;
   const meter = yield* TrafficMeter;
-  const processor = yield* StreamProcessor;
+  const processor = yield* closer;
   const upstreams = yield* Upstreams.make;
   const bodies = new BodyStore(first.limits);
   let draining = false;
@@ -323,7 +332,7 @@ const drained = Effect.fnUntraced(function* (
   served: FiberSet.FiberSet<void>,
   pages: FiberSet.FiberSet<void>,
   drainMs: number,
-  processor: StreamProcessor["Service"],
+  processor: Pick<StreamProcessor["Service"], "close">,
 ) {
   yield* Effect.sync(() => void server.close());
   // Feeds have ended by now; what the page sends in one piece takes no longer than this.

@@ -128,6 +128,11 @@ export class RunRecorder extends Context.Service<
      * @param process the name that its recorder was given. It must have ended: one that lives loses its runs
      */
     processEnded?(process: string): Effect.Effect<void, RecorderError>;
+    /**
+     * The process is about to end: a store that does not answer is waited for some seconds from now on, and no longer. Left out
+     * where nothing waits longer.
+     */
+    readonly hurry?: Effect.Effect<void>;
     /** What the processes of the store know together beside its runs. Left out where each knows its own. */
     readonly shared?: SharedFacts;
   }

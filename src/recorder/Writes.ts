@@ -189,7 +189,17 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
 };
 
 /** Calls of the store that change nothing, and `write`, which takes the entries. */
-type Others = "durable" | "waitMs" | "claimWaitMs" | "write" | "run" | "runs" | "incidents" | "digest" | "onLost";
+type Others =
+  | "durable"
+  | "waitMs"
+  | "claimWaitMs"
+  | "write"
+  | "run"
+  | "runs"
+  | "incidents"
+  | "digest"
+  | "onLost"
+  | "hurry";
 
 /** What else changes the store: its other calls, and what a durable one does by itself. */
 export const calls: Readonly<

@@ -19,6 +19,7 @@ import { countWait } from "../log/RequestMeasures.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import { openingOf, type RelayServing, relay, reporting, userGone } from "../proxy/RelayHandler.ts";
 import { beforeHead, behindHead, type EndedRequest, fromMemory, unheard } from "../proxy/RunEnding.ts";
+import { withStoreWord } from "../proxy/StoreWord.ts";
 import type { Way } from "../routing/Way.ts";
 import type { KeyedRequest } from "./AttachKey.ts";
 import type { Attachments } from "./Attachments.ts";
@@ -101,7 +102,7 @@ const lingering = (run: LingeringRun, request: EndedRequest, serving: RunServing
       run.ended("broken");
     });
     const options = optionsOf(run, request, serving, [told.event, context]);
-    const sink = logOf(run, opened, serving.attachments, request.plan.streaming);
+    const sink = logOf(run, opened, serving, request.plan.streaming);
     const work = worked(run, request, serving, [Scope.provide(Relay.copy(request.plan, options, sink), scope), opened]);
     return Effect.onExit(work, (exit) => Effect.ensuring(Scope.close(scope, exit), ends));
   });
@@ -121,13 +122,18 @@ const stopping = Effect.fnUntraced(function* (
 const gatewayCloses = Context.make(InterruptSignature, "lifecycle");
 
 /** What a run is copied to: its log, and with that its client. */
-const logOf = (run: LingeringRun, opened: Opened, attachments: Attachments, streaming: boolean): Relay.RelaySink => ({
+const logOf = (
+  run: LingeringRun,
+  opened: Opened,
+  { attachments, store }: RunServing,
+  streaming: boolean,
+): Relay.RelaySink => ({
   isReady: () => run.wants,
   drained: run.until(() => (run.wants ? true : undefined)),
   write: (bytes) => attachments.evicted(run.append(bytes)),
   head: (response) => {
     opened.response = response;
-    run.headed(response.head, streaming);
+    run.headed(withStoreWord(response.head, store), streaming);
   },
 });
 

@@ -17,7 +17,7 @@ import type {
   DeliveryStore,
   DeliveryWish,
 } from "../../recorder/delivery/DeliveryStore.ts";
-import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import { endsWithin, monotonicMs } from "../../recorder/MonotonicTime.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { DeliveryKey } from "./DeliveryKey.ts";
 import type { DeliverySource } from "./DeliverySource.ts";
@@ -116,15 +116,14 @@ export class DeliveryOwner {
     const forgets = Effect.map(store.forget, (bytes) => {
       made.#isFull = bytes > totalBytesMax;
     });
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.ignore(forgets), Effect.sleep(forgetMs))));
-    const ticking = Effect.andThen(made.#busy, Effect.andThen(Effect.sleep(gatherMs), made.tick));
-    yield* Effect.forkScoped(Effect.forever(ticking));
+    yield* working(Effect.andThen(Effect.ignore(forgets), Effect.sleep(forgetMs)));
+    yield* working(Effect.andThen(made.#busy, Effect.andThen(Effect.sleep(gatherMs), made.tick)));
     return made;
   });
 
   /** Writes what is not written yet, within a moment, or loses it. */
   readonly close: Effect.Effect<void> = Effect.suspend(() =>
-    this.#isAway ? Effect.void : Effect.asVoid(Effect.timeoutOption(Effect.interruptible(this.tick), closeMs)),
+    this.#isAway ? Effect.void : Effect.asVoid(endsWithin(this.tick, closeMs)),
   );
 
   /** A run has its name. Where the log is full it is not kept. */
@@ -327,6 +326,14 @@ export class DeliveryOwner {
     return monotonicMs(this.#clock);
   }
 }
+
+/** Does a thing again and again while the scope lives. Its end is not waited for: a server that does not answer would hold up a shutdown. */
+const working = (thing: Effect.Effect<void>): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(
+    Effect.acquireRelease(Effect.forkDetach(Effect.forever(thing)), (fiber) =>
+      Effect.sync(() => fiber.interruptUnsafe()),
+    ),
+  );
 
 /** Makes the next parts of a delivery; how many bytes they are of. */
 const partsOf = (live: Live, room: number, parts: Array<DeliveryPart>): number => {

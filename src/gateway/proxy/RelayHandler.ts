@@ -7,6 +7,7 @@ import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
 import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
 import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
+import type { StoreState } from "../api/StoreHealth.ts";
 import { type Manner, mannerOf } from "../clients/Manner.ts";
 import type { GatewaySettings } from "../config/GatewayOptions.ts";
 import type { Access } from "../log/AccessRecord.ts";
@@ -17,6 +18,7 @@ import type { Way } from "../routing/Way.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import type { PathWatch } from "./PathWatch.ts";
 import { beforeHead, behindHead, type EndedRequest, fromMemory } from "./RunEnding.ts";
+import { withStoreWord } from "./StoreWord.ts";
 import type { TrafficMeter } from "./TrafficMeter.ts";
 
 /** What relaying needs of the gateway. */
@@ -37,6 +39,8 @@ export interface RelayServing {
   readonly routing: Pick<Routing, "options" | "transport">;
   readonly meter: TrafficMeter["Service"];
   readonly watch: PathWatch;
+  /** How the store's writes go. */
+  readonly store: Effect.Effect<StoreState>;
   /** What is configured for all clients. */
   readonly settings: Pick<GatewaySettings, "manner">;
 }
@@ -70,7 +74,7 @@ const relayed = Effect.fnUntraced(function* (
   plan: RelayPlan,
   { asked, upstream }: Pick<Way, "asked" | "upstream">,
   client: ClientResponse,
-  { meter, options, routing, settings, watch }: RelayServing,
+  { meter, options, routing, settings, store, watch }: RelayServing,
   scope: Scope.Closeable,
   fiber: Fiber.Fiber<unknown, unknown>,
 ) {
@@ -100,7 +104,7 @@ const relayed = Effect.fnUntraced(function* (
       head: (came) => {
         response = came;
         client.whenGone(leaving(came, scope, services));
-        client.head(came.head, plan.streaming);
+        client.head(withStoreWord(came.head, store), plan.streaming);
       },
     },
   );

@@ -2,7 +2,7 @@
  * Opens connections to PostgreSQL over `@effect/sql-pg`: protected as the address says, and never waited for without end.
  */
 import { readFileSync } from "node:fs";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import type { ConnectionOptions } from "node:tls";
 import { PgClient, PgConnection } from "@effect/sql-pg";
 import * as Clock from "effect/Clock";
@@ -28,6 +28,8 @@ export interface PostgresClientOptions {
   readonly lockMs: number;
   /** What the server calls these connections. */
   readonly name: string;
+  /** How long they wait for a silent server. */
+  readonly sockets?: Sockets;
 }
 
 /**
@@ -36,6 +38,33 @@ export interface PostgresClientOptions {
  * Nothing moves while the server works on a statement either, so it is longer than the longest of them.
  */
 const quietMs = migrationMs + 2_000;
+
+/** The same once the process is about to end: its manager waits for it. */
+const hurriedMs = 3_000;
+
+/** The connections of a process, and how long each waits for a server that says nothing. */
+export class Sockets {
+  readonly #open = new Set<Socket>();
+  #quietMs = quietMs;
+
+  /** Watches one. */
+  watch(socket: Socket): void {
+    this.#open.add(socket);
+    socket.once("close", () => this.#open.delete(socket));
+    socket.setTimeout(this.#quietMs, () => socket.destroy(new Error("nothing came from the server for too long")));
+  }
+
+  /** Closes all of them at once, whatever is under way. */
+  end(): void {
+    for (const socket of this.#open) socket.destroy();
+  }
+
+  /** From now on none waits long. */
+  hurry(): void {
+    this.#quietMs = hurriedMs;
+    for (const socket of this.#open) socket.setTimeout(hurriedMs);
+  }
+}
 
 /** Longest that the server lets a transaction of this program stand still, in milliseconds: its locks hold up others. */
 const idleTransactionMs = 10_000;
@@ -54,10 +83,14 @@ export const make = ({
   lockMs,
   name,
   password,
+  sockets,
 }: PostgresClientOptions): Effect.Effect<PgClient.PgClient, RecorderError, Scope.Scope> =>
   Effect.gen(function* () {
     const ssl = yield* tlsOf(address);
-    const made = PgClient.make({ ...configOf({ address, lockMs, name, password }, ssl), maxConnections: connections });
+    const made = PgClient.make({
+      ...configOf({ address, lockMs, name, password, ...(sockets && { sockets }) }, ssl),
+      maxConnections: connections,
+    });
     // Sockets and servers take real time, also where a test moves the clock of this process.
     const real = Effect.provideService(Effect.provide(made, Reactivity.layer), Clock.Clock, realClock);
     return yield* Effect.mapError(inScopeOfItsOwn(real), unusable);
@@ -72,7 +105,7 @@ export const connection = (
   );
 
 const configOf = (
-  { address, lockMs, name, password }: Omit<PostgresClientOptions, "connections">,
+  { address, lockMs, name, password, sockets = new Sockets() }: Omit<PostgresClientOptions, "connections">,
   ssl: ConnectionOptions | false,
 ): PgClient.PgClientConfig => {
   const { database, host, port, prepares, role, schema } = address;
@@ -84,7 +117,7 @@ const configOf = (
       const socket = host.startsWith("/")
         ? connect({ path: `${host}/.s.PGSQL.${port}` })
         : connect({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: quietMs / 2 });
-      socket.setTimeout(quietMs, () => socket.destroy(new Error("nothing came from the server for too long")));
+      sockets.watch(socket);
       return socket;
     },
     applicationName: name,

@@ -34,10 +34,13 @@ const opened = Effect.fnUntraced(function* (
   const address = PostgresAddress.parse(options.address);
   if (address instanceof RecorderError) return yield* address;
   const password = options.password ?? PostgresClient.passwordOf(process.env);
+  const sockets = new PostgresClient.Sockets();
   const sql = yield* PostgresClient.make({
-    ...{ address, connections, lockMs, password },
+    ...{ address, connections, lockMs, password, sockets },
     name: "stream-recovery deliveries",
   });
+  // What is still under way by then has no reader: a server that does not answer would hold up the shutdown.
+  yield* Effect.addFinalizer(() => Effect.sync(() => sockets.end()));
   // Every gateway over this store makes it of the store's own key.
   const secret = yield* (yield* RunRecorder).digest("the delivery log of a gateway");
   const tables = SqlTables.make(sql, options.prefix ?? address.prefix ?? SqlTables.prefixDefault);

@@ -60,8 +60,9 @@ const opened = Effect.fnUntraced(function* (options: PostgresOptions) {
     return yield* badConnections(connections);
   }
   const password = options.password ?? PostgresClient.passwordOf(process.env);
+  const sockets = new PostgresClient.Sockets();
   const client = (name: string, most: number) =>
-    PostgresClient.make({ address, connections: most, lockMs, name, password });
+    PostgresClient.make({ address, connections: most, lockMs, name, password, sockets });
   const sql = yield* client("stream-recovery", connections);
   const beats = yield* client("stream-recovery heartbeat", 1);
   const prefix = options.prefix ?? address.prefix;
@@ -70,9 +71,16 @@ const opened = Effect.fnUntraced(function* (options: PostgresOptions) {
     { ...options, place, ...(prefix === undefined ? {} : { prefix }) },
     // The connections are the recorder's own, and a server's database is shared with other tables.
     { client: false, tables: true },
-    { beats, listen: PostgresWords.listen({ address, lockMs, password }) },
+    { beats, listen: PostgresWords.listen({ address, lockMs, password, sockets }) },
   );
-  return yield* Effect.provideService(made, SqlClient.SqlClient, sql);
+  const recorder = yield* Effect.provideService(made, SqlClient.SqlClient, sql);
+  return {
+    ...recorder,
+    hurry: Effect.andThen(
+      recorder.hurry ?? Effect.void,
+      Effect.sync(() => sockets.hurry()),
+    ),
+  };
 });
 
 const badConnections = (connections: number): RecorderError =>

@@ -16,7 +16,7 @@ const askMs = 5_000;
 
 /** Listens to a database. */
 export const listen =
-  (options: Pick<PostgresClient.PostgresClientOptions, "address" | "lockMs" | "password">): Listen =>
+  (options: Pick<PostgresClient.PostgresClientOptions, "address" | "lockMs" | "password" | "sockets">): Listen =>
   (channel, { heard, ready }) => {
     const listening = Effect.gen(function* () {
       const connection = yield* PostgresClient.connection({ ...options, name: "stream-recovery words" });

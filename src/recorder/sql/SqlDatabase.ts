@@ -40,6 +40,9 @@ export interface Newer {
   unwritable: RecorderError | undefined;
 }
 
+/** The same once the process is about to end, in milliseconds. */
+const hurriedMs = 1_000;
+
 /** How the store uses its database. */
 export interface DatabaseOptions {
   /** What several clients of one process know together. */
@@ -105,6 +108,11 @@ export class SqlDatabase {
   /** Runs what has transactions of its own, such as what makes tables. */
   arrange<A>(body: Effect.Effect<A, SqlError>): Effect.Effect<A, RecorderError> {
     return this.#explained(this.#apart(body, true));
+  }
+
+  /** The process is about to end: a lock, and a server that is away, are waited for a moment only. */
+  hurry(): void {
+    this.#patience.hurry();
   }
 
   /** Reads at one moment. A reader never waits for a writer, and needs no file that can be written. */
@@ -233,7 +241,7 @@ const isOpen = (sql: SqlClient.SqlClient): Effect.Effect<boolean> =>
  * to end while its store is locked has several things to write one after the other, and still ends.
  */
 class LockPatience {
-  readonly #waitMs: number;
+  #waitMs: number;
   #metAt = 0;
   #lastMetAt = Number.NEGATIVE_INFINITY;
 
@@ -261,6 +269,11 @@ class LockPatience {
     const now = monotonicMs(realClock);
     const left = now - this.#lastMetAt > this.#waitMs ? this.#waitMs : this.#waitMs - (now - this.#metAt);
     return Math.max(lockPauseMs, left);
+  }
+
+  /** From now on nothing is waited for longer than that. */
+  hurry(): void {
+    this.#waitMs = Math.min(this.#waitMs, hurriedMs);
   }
 
   /** A write got through. */

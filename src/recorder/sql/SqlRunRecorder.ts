@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import type * as Scope from "effect/Scope";
 import * as SqlClient from "effect/sql/SqlClient";
-import { monotonicMs } from "../MonotonicTime.ts";
+import { endsWithin, monotonicMs } from "../MonotonicTime.ts";
 import { refusal } from "../Question.ts";
 import { RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
@@ -153,6 +153,7 @@ export const make = (
       msProblem("lockWaitMs", lockWaitMs, 0) ??
       processProblem(options.process);
     if (problem !== undefined) return yield* problem;
+    const closeMs = (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs;
     const newer = { unwritable: undefined };
     const use = { place, shared, newer, ...(lockWaitMs === undefined ? {} : { lockWaitMs }) };
     const database = new SqlDatabase(SqlTables.make(client, prefix), use);
@@ -169,15 +170,18 @@ export const make = (
     const words = yield* SqlWords.make(database, lease, now, listen && { listen, beating });
     // A recorder that has written nothing holds no lease, and has nothing to give up.
     yield* Effect.addFinalizer(() =>
-      lease.id === undefined ? Effect.void : reported(database.write(lease.end), "the lease was not given up"),
+      lease.id === undefined
+        ? Effect.void
+        : reported(endsWithin(database.write(lease.end), closeMs), "the lease was not given up"),
     );
-    const write = yield* SqlWriter.make(database, lease);
+    const write = yield* SqlWriter.make(database, lease, closeMs);
     // It closes first: what it could not commit the writer still does.
     const together = yield* SqlWriter.makeTogether(database, lease);
     yield* Effect.forkScoped(heartbeat(database, beating, lease));
     if (options.retention !== false) yield* Effect.forkScoped(retain(database, options.retention ?? {}, now));
     const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
     const recorder = {
+      ...(beating === database ? {} : { hurry: Effect.sync(() => database.hurry()) }),
       ...serve({ database, lease, clock, waitMs: silentWaitMs }, write, words?.answered),
       ...(words === undefined ? {} : { shared: words.facts }),
       // The lock's own wait comes to its end first, and says what it is.

@@ -17,6 +17,7 @@ import * as Queue from "effect/Queue";
 import * as Scheduler from "effect/Scheduler";
 import type * as Scope from "effect/Scope";
 import type { SqlError } from "effect/sql/SqlError";
+import { endsWithin } from "../MonotonicTime.ts";
 import { invalid, RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import type { WriteTogether } from "../RunRecorder.ts";
@@ -49,13 +50,21 @@ interface Job extends Entries {
   readonly done: Deferred.Deferred<void, RecorderError>;
 }
 
-/** Starts the writer of a scope; what is queued when the scope closes is still committed. */
-export const make = (database: SqlDatabase, lease: SqlLease): Effect.Effect<Write, never, Scope.Scope> =>
+/**
+ * Starts the writer of a scope; what is queued when the scope closes is still committed, where that comes to its end in time.
+ *
+ * @param closeMs so long it is waited for, in milliseconds
+ */
+export const make = (
+  database: SqlDatabase,
+  lease: SqlLease,
+  closeMs: number,
+): Effect.Effect<Write, never, Scope.Scope> =>
   Effect.gen(function* () {
     const queue = yield* Queue.bounded<Job, Cause.Done>(queuedWritesMax);
     const commit = commitAll(database, lease);
-    const fiber = yield* Effect.forkScoped(work(queue, commit));
-    yield* Effect.addFinalizer(() => Effect.andThen(Queue.end(queue), Fiber.await(fiber)));
+    const fiber = yield* Effect.forkDetach(work(queue, commit));
+    yield* Effect.addFinalizer(() => Effect.andThen(Queue.end(queue), endsWithin(Fiber.join(fiber), closeMs)));
     return (runId, entries) =>
       Effect.suspend(() => {
         if (entries.length === 0) return Effect.void;
