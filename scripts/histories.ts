@@ -58,6 +58,10 @@ const played = await Effect.runPromise(
 );
 const { kills, operations, problems, resets, stops } = played;
 for (const { rule, told } of problems) console.log(`${rule}: ${told}`);
+// A history is not played again as it was: what its processes wrote down of these runs is all that there is.
+for (const it of operations.toSorted((one, other) => one.from - other.from)) {
+  if (problems.some(({ told }) => told.startsWith(`${it.run}: `))) console.log(JSON.stringify(it));
+}
 const taken = Object.entries(Object.groupBy(operations, ({ kind }) => kind)).map(
   ([kind, all]) => `${all.filter((it) => it.outcome === "ok").length} ${kind}`,
 );
