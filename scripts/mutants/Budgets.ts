@@ -76,7 +76,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a retry that has not gone stands against its own run",
     breaks: "no needless question",
     within: "Groups",
-    find: "const own = found.shares.get(runId)?.retry === true ? 1 : 0;",
+    find: "const own = share?.retry === true ? 1 : 0;",
     replace: "const own = 0;",
     proofs: [{ test: "test/runtime/run/Groups.test.ts", named: "from the step that takes it" }],
   },

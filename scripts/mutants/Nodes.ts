@@ -5,6 +5,7 @@ import type { Mutant } from "./Mutant.ts";
 
 const repeats = "test/gateway/proxy/StoredRepeats.test.ts";
 const waits = "test/gateway/api/StoredPaths.test.ts";
+const groups = "test/runtime/run/SharedGroups.test.ts";
 
 /** The mutants of facts that processes share, and of what rests on them. */
 export const mutants: ReadonlyArray<Mutant> = [
@@ -119,5 +120,37 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "if (until < (told.get(key) ?? Number.NEGATIVE_INFINITY) + laterMs) return;",
     replace: "",
     proofs: [{ test: waits, named: "are told once" }],
+  },
+  {
+    name: "a group has a budget at each gateway",
+    breaks: "groups hold across gateways, DESIGN 18",
+    within: "facts",
+    find: "if (share?.everywhere !== undefined) return share.everywhere;",
+    replace: "",
+    proofs: [{ test: groups, named: "no more retries than on one" }],
+  },
+  {
+    name: "a retry that was not taken stays counted everywhere",
+    breaks: "no needless question",
+    within: "decided",
+    find: "this.#groups.holds(member) ? Effect.void : this.#givesBack(member)",
+    replace: "Effect.void",
+    proofs: [{ test: groups, named: "has a retry again" }],
+  },
+  {
+    name: "a run that decides again counts its retry twice everywhere",
+    breaks: "no needless question",
+    within: "adds",
+    find: "retries: share?.retry === true ? 0 : 1",
+    replace: "retries: 1",
+    proofs: [{ test: groups, named: "counts a retry once" }],
+  },
+  {
+    name: "each gateway has the whole throttle",
+    breaks: "a broken provider is not stormed, DESIGN 18",
+    within: "#max",
+    find: "return Math.max(1, tokensMax / this.#processes);",
+    replace: "return tokensMax;",
+    proofs: [{ test: groups, named: "each have its part" }],
   },
 ];

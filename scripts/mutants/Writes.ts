@@ -96,9 +96,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a recorder that throws or gives no effect reaches the run as it is",
     breaks: "L11, break 22",
-    within: "makeShared",
-    find: "recorder: bounded(yield* RunRecorder),\n    backlog",
-    replace: "recorder: yield* RunRecorder,\n    backlog",
+    within: "make",
+    find: "const recorder = bounded(yield* RunRecorder);\n  const [groups, throttle]",
+    replace: "const recorder = yield* RunRecorder;\n  const [groups, throttle]",
     proofs: [{ test: "test/runtime/run/WriteSteps.test.ts", named: "throws" }],
   },
   {

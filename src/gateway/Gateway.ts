@@ -22,6 +22,7 @@ import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
 import { Attachments } from "./attach/Attachments.ts";
+import * as CancelsElsewhere from "./attach/CancelsElsewhere.ts";
 import { type SiblingServing, Siblings } from "./attach/Siblings.ts";
 import { serveHeld } from "./attach/StreamHandler.ts";
 import {
@@ -112,11 +113,11 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const closing = yield* Deferred.make<void>();
   const [repeats, memory] = [yield* SharedRepeats.make, new RouteMemory()];
   const page = Option.getOrUndefined(yield* Effect.serviceOption(Page));
-  const store = yield* storeState;
-  const watch = yield* PathWatch.make;
-  const { attachments, serveSiblings } = yield* attaching(meter, Deferred.await(closing), () => serving.settings);
+  const [store, watch] = [yield* storeState, yield* PathWatch.make];
+  const attached = yield* attaching(meter, Deferred.await(closing), () => serving.settings);
+  const { attachments, cancels, serveSiblings } = attached;
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
-    ...{ settings, attachments, bodies, memory, meter, page, store, watch, reach: upstreams.reach },
+    ...{ settings, attachments, cancels, bodies, memory, meter, page, store, watch, reach: upstreams.reach },
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats),
@@ -178,8 +179,10 @@ const attaching = Effect.fnUntraced(function* (
   const deliveries = log === undefined ? undefined : yield* Deliveries.make(log);
   const tokenDigest = (name: string) => settings().tokens.find((token) => token.name === name)?.digest;
   // The gateways over one log make the same keys, the workers of one machine too.
-  const secret = log === undefined ? bus?.secret : Redacted.make(log.secret);
+  const facts = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder))?.shared;
+  const secret = log === undefined ? (facts?.secret ?? bus?.secret) : Redacted.make(log.secret);
   const attachments = yield* Attachments.make({ meter, siblings, closing, secret, deliveries, tokenDigest });
+  const cancels = yield* CancelsElsewhere.make(attachments, facts);
   // Before the runs that linger are forgotten.
   if (deliveries !== undefined) yield* Effect.addFinalizer(() => deliveries.owner.close);
   const serve: SiblingServing["serve"] = (wish, client) => {
@@ -196,6 +199,7 @@ const attaching = Effect.fnUntraced(function* (
   };
   return {
     attachments,
+    cancels,
     /** @param slowMs as it is configured now */
     serveSiblings: (run: SiblingServing["run"], slowMs: () => number): Effect.Effect<void, never, Scope.Scope> =>
       siblings?.serve({ ...serving, run, slowMs }) ?? Effect.void,

@@ -8,7 +8,7 @@ import { headerOf, type RelayHeaders, type RelayRequest } from "../adapters/rela
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { attachWishOf } from "./attach/AttachWish.ts";
 import { type AttachingRequest, type RunServing, serveRun } from "./attach/RunHandler.ts";
-import { serveStream, streamOf } from "./attach/StreamHandler.ts";
+import { type StreamServing, serveStream, streamOf } from "./attach/StreamHandler.ts";
 import { type KnownBody, knownBody, type UnknownBody } from "./body/BodyOutline.ts";
 import { clientNameOf } from "./clients/Manner.ts";
 import { Derived } from "./config/Derived.ts";
@@ -33,7 +33,11 @@ import { pairsOf } from "./upstream/Headers.ts";
 import type { Upstream } from "./upstream/Upstream.ts";
 
 /** What serving a request needs of the gateway. */
-export interface RequestServing extends ProbeServing, Omit<RunServing, "routing">, Pick<RouteServing, "memory"> {
+export interface RequestServing
+  extends ProbeServing,
+    Omit<RunServing, "routing">,
+    Pick<RouteServing, "memory">,
+    Pick<StreamServing, "cancels"> {
   readonly settings: GatewaySettings;
   /** The way to an upstream. */
   readonly reach: (server: UpstreamSettings) => Upstream;

@@ -5,44 +5,34 @@
  * The service that an agent runtime embeds. `run` gives events and can withdraw what a broken attempt showed; `parts`
  * gives plain parts to callers that cannot.
  */
-import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
 import * as Layer from "effect/Layer";
-import * as Option from "effect/Option";
 import * as Result from "effect/Result";
 import * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
 import { label } from "../domain/Limits.ts";
-import { Breakers } from "../paths/Breakers.ts";
-import { Paths } from "../paths/Paths.ts";
-import { bounded } from "../recorder/BoundedRecorder.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import type { LingeringRun, Taken } from "./attach/LingeringRun.ts";
 import { LingeringRuns, type LiveRun, missing } from "./attach/LingeringRuns.ts";
+import * as StoredCancels from "./attach/StoredCancels.ts";
 import { LostPaths } from "./attempt/LostPaths.ts";
-import { Watchdog } from "./attempt/Watchdog.ts";
 import type { AttachOptions, AttachRefused } from "./contract/AttachRefused.ts";
 import { passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
 import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
-import { TokenPrices } from "./contract/TokenPrices.ts";
 import * as Entrance from "./Entrance.ts";
-import { RetryGate } from "./pacing/RetryGate.ts";
-import { Throttle } from "./pacing/Throttle.ts";
+import type { GroupMember } from "./pacing/Groups.ts";
 import { UserDecisions } from "./questions/UserDecisions.ts";
 import { drawn, drawsMax, makeRunId, onRecord } from "./RunIds.ts";
 import { late } from "./recovery/Incidents.ts";
 import { drive, revive } from "./recovery/Recovery.ts";
 import * as Revival from "./recovery/Revival.ts";
-import { Backlog } from "./run/Backlog.ts";
-import { type GroupMember, Groups } from "./run/Groups.ts";
 import { Run } from "./run/Run.ts";
 import * as RunSnapshot from "./run/RunSnapshot.ts";
-import type { Shared } from "./run/Shared.ts";
-import { Reached } from "./run/Shared.ts";
+import { make as makeShared, type Shared } from "./run/Shared.ts";
 import { ToolGuard } from "./tools/ToolGuard.ts";
 
 /** What all runs of a processor share and a program may set. */
@@ -122,39 +112,9 @@ export class StreamProcessor extends Context.Service<
 /** A run as the processor's register sees it. */
 type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done" | "takenOver"> & LiveRun;
 
-/** The paths that the context shares, or the processor's own. */
-const pathsHere = Effect.flatMap(
-  Effect.serviceOption(Paths),
-  Option.match({ onNone: () => Paths.make, onSome: Effect.succeed }),
-);
-
-/** What all runs of a processor share. */
-const makeShared = Effect.gen(function* () {
-  const shared: Shared = {
-    recorder: bounded(yield* RunRecorder),
-    backlog: yield* Backlog.make,
-    decisions: yield* UserDecisions,
-    guard: yield* ToolGuard,
-    watchdog: yield* Watchdog.make,
-    throttle: new Throttle(),
-    groups: new Groups(),
-    prices: yield* TokenPrices,
-    gate: new RetryGate(),
-    breakers: new Breakers(),
-    paths: yield* pathsHere,
-    pool: { used: 0 },
-    clock: yield* Clock.Clock,
-    reached: new Reached(),
-    askedOf: new Reached(),
-    drainMs: (yield* ProcessorConfig).drainMs,
-    drawn: drawn(),
-  };
-  return shared;
-});
-
 const makeProcessor = Effect.gen(function* () {
   yield* Effect.withFiber((fiber) => Effect.sync(() => passSignaturesOn(fiber)));
-  const shared = yield* makeShared;
+  const shared = yield* makeShared((yield* ProcessorConfig).drainMs, drawn());
   shared.watchdog.reportTo(new LostPaths(shared.paths, shared.watchdog, yield* Effect.context()));
   const live = new Map<string, AnyRun>();
   const register: Register = { live, lingering: new LingeringRuns(), closed: undefined, starts: 0 };
@@ -166,6 +126,13 @@ const makeProcessor = Effect.gen(function* () {
     return run !== undefined;
   });
   yield* Effect.addFinalizer(() => Effect.sync(() => unheard?.()));
+
+  if (shared.recorder.shared !== undefined)
+    yield* StoredCancels.hearing(
+      shared.recorder.shared,
+      ({ holder, run_id }) => holder === undefined && live.has(run_id),
+      ({ run_id }) => live.get(run_id)?.stop("user"),
+    );
 
   const close = (reason: string) =>
     Effect.suspend(() => {
@@ -336,7 +303,10 @@ const stoppedWith = <P, E, R>(register: Register, { lingering, run, scope }: Rea
 const forget = <P, E, R>(register: Register, run: Run<P, E, R>, member: GroupMember | undefined): Effect.Effect<void> =>
   Effect.map(Deferred.await(run.done), () => {
     run.unheed();
-    if (member !== undefined) run.shared.groups.leave(member);
+    if (member !== undefined) {
+      run.shared.groups.leave(member);
+      Effect.runForkWith(run.services)(run.shared.sharedGroups.left(member));
+    }
     // The id of a run that was refused may stand for another run by now.
     if (register.live.get(run.runId) !== run) return;
     register.live.delete(run.runId);

@@ -15,12 +15,15 @@ import { browsed, type Refused } from "../routing/Admission.ts";
 import type { Holder } from "./AttachKey.ts";
 import type { Attachments } from "./Attachments.ts";
 import { offsetIn } from "./AttachWish.ts";
+import type { CancelsElsewhere } from "./CancelsElsewhere.ts";
 import type { StreamWish } from "./HopMessage.ts";
 import type { LingeringRun } from "./LingeringRun.ts";
 
 /** What serving a stream needs of the gateway. */
 export interface StreamServing {
   readonly attachments: Attachments;
+  /** Ends runs that other machines drive, where there are any. */
+  readonly cancels?: CancelsElsewhere | undefined;
   readonly meter: TrafficMeter["Service"];
 }
 
@@ -86,7 +89,7 @@ const answered = Effect.fnUntraced(function* (
   run_id: string,
   asked: StreamRequest,
   client: ClientResponse,
-  { attachments }: StreamServing,
+  { attachments, cancels }: StreamServing,
 ): Effect.fn.Return<Refused | "refused" | "served"> {
   const { headers, method, target } = asked;
   if (method !== "GET" && method !== "HEAD" && method !== "DELETE") return noMethod;
@@ -105,7 +108,11 @@ const answered = Effect.fnUntraced(function* (
     { run_id, method, from },
     attachments.returning(asked, client),
   ) ?? none;
-  return delivered === "none" ? unknown : delivered;
+  if (delivered !== "none") return delivered;
+  if (method !== "DELETE" || cancels === undefined || !(yield* cancels(run_id, holder))) return unknown;
+  client.head({ status: 204, statusText: "", headers: [noStore] });
+  yield* client.end;
+  return "served";
 });
 
 /** Gives a client what it asks of a run. */

@@ -18,14 +18,24 @@ interface Bucket {
   at: number;
 }
 
-/** The buckets of one process. */
+/** The buckets of one process: its part of those of all processes that share a store. */
 export class Throttle {
   readonly #buckets = new Map<string, Bucket>();
+  #processes = 1;
+
+  /** So many processes drive runs now. Each has its part, and at least one retry at once. */
+  sharedBy(processes: number): void {
+    this.#processes = Math.max(1, processes);
+  }
+
+  get #max(): number {
+    return Math.max(1, tokensMax / this.#processes);
+  }
 
   /** Milliseconds until `provider` has a token; 0 when it has one now. `now` is monotonic milliseconds. */
   waitMs(provider: string, now: number): number {
     const { tokens } = this.#bucket(provider, now);
-    return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) / tokensPerSecond) * 1_000);
+    return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) / tokensPerSecond) * 1_000 * this.#processes);
   }
 
   /** Takes a token, ahead of its time where none is there: the next one waits longer. */
@@ -35,8 +45,9 @@ export class Throttle {
 
   #bucket(provider: string, now: number): Bucket {
     const found = this.#buckets.get(provider);
-    const bucket = found ?? { tokens: tokensMax, at: now };
-    bucket.tokens = Math.min(tokensMax, bucket.tokens + (Math.max(0, now - bucket.at) / 1_000) * tokensPerSecond);
+    const bucket = found ?? { tokens: this.#max, at: now };
+    const came = (Math.max(0, now - bucket.at) / 1_000) * (tokensPerSecond / this.#processes);
+    bucket.tokens = Math.min(this.#max, bucket.tokens + came);
     bucket.at = now;
     this.#buckets.delete(provider);
     this.#buckets.set(provider, bucket);

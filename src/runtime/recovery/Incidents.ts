@@ -29,13 +29,19 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   broken: BrokenAttempt<P>,
 ): Effect.fn.Return<RecordedDecision> {
   yield* run.learned;
+  const member = RunSnapshot.memberOf(run);
+  const { sharedGroups } = run.shared;
+  const sharing = { member, budget: run.budget, now: () => run.now() };
+  yield* sharedGroups.breaks(sharing, Tokens.total(RunSnapshot.costOf(run, broken)));
   // In the step that decides: what this response has cost is the group's before another run of it is decided.
-  run.shared.groups.broke(RunSnapshot.memberOf(run), Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
+  run.shared.groups.broke(member, Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
   const input = yield* inputOf(run, broken, undefined);
   // From here on a settle is late: these facts are what is decided.
   run.response.decided(broken.attempt, input.failure);
   if (run.stopper === undefined) run.routes?.decided(broken);
-  return yield* record(run, broken.attempt, input, "open");
+  const taken = yield* record(run, broken.attempt, input, "open");
+  yield* sharedGroups.decided(member);
+  return taken;
 });
 
 /**

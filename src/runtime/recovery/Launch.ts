@@ -66,6 +66,7 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
 /** Counts what the broken response has cost, unless the next attempt goes on in it. */
 const goesOn = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, inResponse: boolean): void => {
   run.shared.groups.went(RunSnapshot.memberOf(run), inResponse, run.now());
+  run.shared.sharedGroups.went(RunSnapshot.memberOf(run));
   if (inResponse) return;
   const cost = RunSnapshot.costOf(run, broken);
   run.spending.gaveUp(cost);

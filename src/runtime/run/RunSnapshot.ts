@@ -8,8 +8,8 @@ import type { Entry } from "../../recorder/RunRecord.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import { standingOf } from "../attempt/Departure.ts";
 import type { AttemptStarted } from "../contract/RunEvent.ts";
+import { type GroupMember, groupKey } from "../pacing/Groups.ts";
 import type { BrokenAttempt } from "./Chain.ts";
-import { type GroupMember, groupKey } from "./Groups.ts";
 import { oneRoute } from "./Routes.ts";
 import type { Run } from "./Run.ts";
 

@@ -1,19 +1,26 @@
 /**
  * Lists what all runs of one processor share.
  */
-import type * as Clock from "effect/Clock";
+import * as Clock from "effect/Clock";
+import * as Effect from "effect/Effect";
+import * as Option from "effect/Option";
+import type * as Scope from "effect/Scope";
 import type { Prices } from "../../domain/Prices.ts";
-import type { Breakers } from "../../paths/Breakers.ts";
-import type { PathsService } from "../../paths/Paths.ts";
-import type { BoundedRecorder } from "../../recorder/BoundedRecorder.ts";
+import { Breakers } from "../../paths/Breakers.ts";
+import { Paths, type PathsService } from "../../paths/Paths.ts";
+import { type BoundedRecorder, bounded } from "../../recorder/BoundedRecorder.ts";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import type { HeldPool } from "../attempt/Reveal.ts";
-import type { Watchdog } from "../attempt/Watchdog.ts";
-import type { RetryGate } from "../pacing/RetryGate.ts";
-import { providersMax, type Throttle } from "../pacing/Throttle.ts";
-import type { UserDecisions } from "../questions/UserDecisions.ts";
-import type { ToolGuard } from "../tools/ToolGuard.ts";
-import type { Backlog } from "./Backlog.ts";
-import type { Groups } from "./Groups.ts";
+import { Watchdog } from "../attempt/Watchdog.ts";
+import { TokenPrices } from "../contract/TokenPrices.ts";
+import { Groups } from "../pacing/Groups.ts";
+import { RetryGate } from "../pacing/RetryGate.ts";
+import { SharedGroups } from "../pacing/SharedGroups.ts";
+import * as SharedThrottle from "../pacing/SharedThrottle.ts";
+import { providersMax, Throttle } from "../pacing/Throttle.ts";
+import { UserDecisions } from "../questions/UserDecisions.ts";
+import { ToolGuard } from "../tools/ToolGuard.ts";
+import { Backlog } from "./Backlog.ts";
 
 /** What all runs of a processor share. */
 export interface Shared {
@@ -25,6 +32,7 @@ export interface Shared {
   readonly watchdog: Watchdog;
   readonly throttle: Throttle;
   readonly groups: Groups;
+  readonly sharedGroups: SharedGroups;
   readonly prices: Prices;
   readonly gate: RetryGate;
   readonly breakers: Breakers;
@@ -40,6 +48,47 @@ export interface Shared {
   /** Tells this processor's runs from those of others on record. */
   readonly drawn: string;
 }
+
+/** The paths that the context shares, or the processor's own. */
+const pathsHere = Effect.flatMap(
+  Effect.serviceOption(Paths),
+  Option.match({ onNone: () => Paths.make, onSome: Effect.succeed }),
+);
+
+/**
+ * Makes what all runs of a processor share.
+ *
+ * @param drainMs how long a decision waits for tool handlers that still run
+ * @param drawn tells this processor's runs from those of others on record
+ */
+export const make = Effect.fnUntraced(function* (
+  drainMs: number,
+  drawn: string,
+): Effect.fn.Return<Shared, never, RunRecorder | UserDecisions | ToolGuard | Scope.Scope> {
+  const recorder = bounded(yield* RunRecorder);
+  const [groups, throttle] = [new Groups(), new Throttle()];
+  if (recorder.shared !== undefined) yield* Effect.forkScoped(SharedThrottle.dividing(throttle, recorder.shared));
+  return {
+    recorder,
+    backlog: yield* Backlog.make,
+    decisions: yield* UserDecisions,
+    guard: yield* ToolGuard,
+    watchdog: yield* Watchdog.make,
+    throttle,
+    groups,
+    sharedGroups: new SharedGroups(groups, recorder.shared),
+    prices: yield* TokenPrices,
+    gate: new RetryGate(),
+    breakers: new Breakers(),
+    paths: yield* pathsHere,
+    pool: { used: 0 },
+    clock: yield* Clock.Clock,
+    reached: new Reached(),
+    askedOf: new Reached(),
+    drainMs,
+    drawn,
+  };
+});
 
 /**
  * Providers that have responded to this process: a name that does not resolve is then the network's doing. The latest

@@ -1,10 +1,11 @@
 /** Gateways on two machines, as far as they can tell: each has its own processor, and they share one database. */
 import { assert, describe, it } from "@effect/vitest";
-import { Context, Deferred, Effect, Exit } from "effect";
+import { Context, Deferred, Effect, Exit, Fiber } from "effect";
 import { Paths } from "../../../src/paths/Paths.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import * as StoredCancels from "../../../src/runtime/attach/StoredCancels.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
-import { bodies, type Fronted, front, type Got, post, recovery, serverOf } from "../GatewayCases.ts";
+import { bodies, type Fronted, front, type Got, post, recovery, send, serverOf } from "../GatewayCases.ts";
 
 const repeat = { "x-stainless-retry-count": "1" };
 
@@ -96,6 +97,43 @@ describe("two gateways over one database", () => {
       yield* c.until(() => (waits(c) > 0 ? true : undefined));
       yield* ask(c.url, {}, "a third request");
       assert.strictEqual(asked, 1);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("end a run that the other one drives: for its client by its credential, and for who has the store", () =>
+    Effect.gen(function* () {
+      const db = yield* Databases.empty;
+      const event = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", choices: [{ index: 0, delta: { content: "x" } }] })}\n\n`;
+      const upstream = yield* serverOf((_, response) => {
+        response.writeHead(200, { "content-type": "text/event-stream" }).write(event);
+      });
+      const program = { db, lingerMs: 60_000 } as const;
+      const [a, b] = [yield* front(upstream, program), yield* front(upstream, program)];
+      yield* Effect.andThen(listening(a), listening(b));
+      const began = (user: string) =>
+        Effect.gen(function* () {
+          const before = (yield* a.runs).map(({ run_id }) => run_id);
+          const client = yield* Effect.forkChild(ask(a.url, {}, user));
+          const run = yield* a.until((all) => all.find((it) => !before.includes(it.run_id) && it.state === "live"));
+          return { client, run: run.run_id };
+        });
+      const ended = (run: string) =>
+        b.until((all) => all.find(({ end, run_id }) => run_id === run && end !== undefined)?.end);
+      const stop = (run: string, authorization: string) =>
+        Effect.promise(() =>
+          send(`${b.url}/recovery/streams/${run}`, { method: "DELETE", headers: { authorization } }),
+        );
+      const first = yield* began("one");
+      assert.strictEqual((yield* stop(first.run, "Bearer sk-other")).status, 404);
+      assert.strictEqual((yield* stop(first.run, "Bearer sk-secret")).status, 204);
+      assert.strictEqual((yield* ended(first.run)).reason, "user_cancelled");
+      assert.isTrue((yield* Fiber.join(first.client)).broken);
+      const second = yield* began("two");
+      const { shared } = Context.get(b.services, RunRecorder);
+      if (shared === undefined) return assert.fail("a server is shared");
+      assert.isTrue(yield* StoredCancels.cancel(shared, { run_id: second.run }));
+      assert.strictEqual((yield* ended(second.run)).reason, "user_cancelled");
+      assert.isFalse(yield* StoredCancels.cancel(shared, { run_id: second.run }));
     }).pipe(Effect.scoped),
   );
 });

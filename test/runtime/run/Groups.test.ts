@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import { TestClock } from "effect/testing";
 import type { Failure } from "../../../src/domain/Failure.ts";
-import { Groups, groupKey, groupsMax, idleMs } from "../../../src/runtime/run/Groups.ts";
+import { Groups, groupKey, groupsMax, idleMs } from "../../../src/runtime/pacing/Groups.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 

@@ -5,6 +5,8 @@
  *    taken as free.
  * G2 A retry that was taken counts once, also where its run decides again before it goes; a run that ends before has taken none.
  * G3 What a response has cost counts once, however often its run decides about it.
+ * G5 Where processes share a store, a run counts its retry there before it decides, and gives it back where it takes none: what it
+ *    decides by is its place among all, so that they take no more together than one would.
  * G4 A group that is idle for `idleMs` is forgotten, and beyond `groupsMax` the one that is idle longest (L11).
  */
 import type { RunFacts } from "../../domain/RunFacts.ts";
@@ -30,6 +32,8 @@ export interface GroupMember {
 interface Share {
   retry: boolean;
   tokens: number;
+  /** What its group has spent in all processes without this retry, where they share that (G5). */
+  everywhere?: GroupFacts | undefined;
 }
 
 interface Group {
@@ -56,7 +60,9 @@ export class Groups {
   facts({ group, runId }: GroupMember, now: number): GroupFacts {
     const found = group === undefined ? undefined : this.#known(group, now);
     if (found === undefined) return alone;
-    const own = found.shares.get(runId)?.retry === true ? 1 : 0;
+    const share = found.shares.get(runId);
+    if (share?.everywhere !== undefined) return share.everywhere;
+    const own = share?.retry === true ? 1 : 0;
     return { group_retries: found.retries - own, group_wasted_tokens: found.wastedTokens };
   }
 
@@ -71,6 +77,27 @@ export class Groups {
     const { group, share } = joined;
     group.wastedTokens = Tokens.sum(group.wastedTokens, Math.max(0, tokens - share.tokens));
     share.tokens = Math.max(share.tokens, tokens);
+  }
+
+  /** What a run adds to its group by a response that has broken, and by the retry that it may take (G2, G3, G5). */
+  adds(
+    { group, runId }: GroupMember,
+    tokens: number,
+    now: number,
+  ): { readonly retries: number; readonly tokens: number } {
+    const share = group === undefined ? undefined : this.#known(group, now)?.shares.get(runId);
+    return { retries: share?.retry === true ? 0 : 1, tokens: Math.max(0, tokens - (share?.tokens ?? 0)) };
+  }
+
+  /** What the group has spent in all processes, without the retry that the run may take; undefined where that is not known (G5). */
+  learned(member: GroupMember, everywhere: GroupFacts | undefined, now: number): void {
+    const joined = this.#join(member, now);
+    if (joined !== undefined) joined.share.everywhere = everywhere;
+  }
+
+  /** Whether the run has taken a retry that has not gone yet. */
+  holds({ group, runId }: GroupMember): boolean {
+    return group !== undefined && this.#groups.get(group)?.shares.get(runId)?.retry === true;
   }
 
   /** The run takes a retry of its group (G1, G2). */

@@ -1,0 +1,90 @@
+/**
+ * Cancels runs that other processes of the store drive.
+ *
+ * Who cancels puts a row and waits until it is gone; the process that drives the run takes it away in the step that cancels. A process that
+ * drives no such run leaves it, and a row that nobody takes is taken back.
+ */
+import * as Effect from "effect/Effect";
+import * as Option from "effect/Option";
+import * as Queue from "effect/Queue";
+import * as Schema from "effect/Schema";
+import type * as Scope from "effect/Scope";
+import { Label } from "../../domain/Limits.ts";
+import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
+
+/** How long the driver of a run has to take a cancel, in milliseconds. */
+export const cancelMs = 2_000;
+
+/** From one look whether it was taken to the next, in milliseconds. */
+const lookMs = 50;
+
+/** A run that is to be cancelled. */
+const Cancel = Schema.Struct({
+  run_id: Label,
+  /** A keyed digest of what its client shows; left out where who cancels has the store itself. */
+  holder: Schema.optionalKey(Label),
+});
+
+/** One that has come. */
+export type Cancel = typeof Cancel.Type;
+
+const read = Schema.decodeUnknownOption(Schema.fromJsonString(Cancel));
+
+/**
+ * Cancels a run that another process drives.
+ *
+ * @returns whether one did so
+ */
+export const cancel = (facts: SharedFacts, asked: Cancel): Effect.Effect<boolean> =>
+  Effect.suspend(() => {
+    const key = `${asked.run_id} ${globalThis.crypto.randomUUID()}`;
+    const put = facts.put("cancel", key, JSON.stringify(asked), 2 * cancelMs);
+    const gone = Effect.map(facts.find("cancel", key), (found) => found === undefined);
+    const look = Effect.andThen(Effect.sleep(lookMs), gone);
+    const taken = Effect.timeoutOption(Effect.repeat(look, { until: (it) => it }), cancelMs);
+    // Taken back in one step: a driver that has come first has cancelled.
+    const back = Effect.map(facts.take("cancel", key), (mine) => mine === undefined);
+    return Effect.andThen(
+      put,
+      Effect.flatMap(taken, (it) => (Option.isSome(it) ? Effect.succeed(true) : back)),
+    );
+  }).pipe(Effect.catch(() => Effect.succeed(false)));
+
+/**
+ * Hears of cancels while the scope lives.
+ *
+ * @param cancels does it, where this process drives the run and may; gives whether
+ */
+export const hearing = Effect.fnUntraced(function* (
+  facts: SharedFacts,
+  isMine: (cancel: Cancel) => boolean,
+  cancels: (cancel: Cancel) => void,
+): Effect.fn.Return<void, never, Scope.Scope> {
+  const look = Effect.flatMap(facts.all("cancel"), (all) =>
+    Effect.forEach(
+      all,
+      ({ key, value }) => {
+        const asked = Option.getOrUndefined(read(value));
+        if (asked === undefined || !isMine(asked)) return Effect.void;
+        // One that was taken back by then is not asked for any more.
+        return Effect.map(facts.take("cancel", key), (mine) => {
+          if (mine !== undefined) cancels(asked);
+        });
+      },
+      { discard: true },
+    ),
+  );
+  const unheard = ({ message }: { readonly message: string }) =>
+    Effect.logWarning(`what other processes cancel is not known now: ${message}`);
+  const bells = yield* Queue.sliding<void>(1);
+  yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      facts.on((word) => {
+        if (word._tag === "Look" || (word._tag === "Put" && word.kind === "cancel"))
+          void Queue.offerUnsafe(bells, undefined);
+      }),
+    ),
+    (ends) => Effect.sync(ends),
+  );
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(bells), Effect.catch(look, unheard))));
+});

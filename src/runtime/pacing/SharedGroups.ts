@@ -1,0 +1,81 @@
+/**
+ * Counts in the store what the runs of a group spend, so that all processes of the store share the group's budget (G5 of `Groups`).
+ *
+ * Only a run whose budget limits its group asks, once for each response that breaks. A store that is away, or slow, is not waited
+ * for: the run then decides by what its own process knows.
+ */
+import * as Effect from "effect/Effect";
+import type { Budget } from "../../domain/RunFacts.ts";
+import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
+import { type GroupMember, type Groups, idleMs } from "./Groups.ts";
+
+/** Longest that a decision waits for the store, in milliseconds. */
+const storeWaitMs = 500;
+
+/** A run that may share the budget of its group. */
+export interface SharingRun {
+  readonly member: GroupMember;
+  readonly budget: Budget;
+  readonly now: () => number;
+}
+
+/** The groups of one processor, as the processes of its store share them. */
+export class SharedGroups {
+  readonly #groups: Groups;
+  readonly #facts: SharedFacts | undefined;
+  /** Runs that have counted a retry in the store, until it has gone or was given back. */
+  readonly #counted = new Set<string>();
+
+  constructor(groups: Groups, facts: SharedFacts | undefined) {
+    this.#groups = groups;
+    this.#facts = facts;
+  }
+
+  /**
+   * A response of a run has broken, and is about to be decided.
+   *
+   * @param tokens what it has cost so far
+   */
+  breaks({ budget, member, now }: SharingRun, tokens: number): Effect.Effect<void> {
+    const facts = this.#facts;
+    const { group, runId } = member;
+    const isLimited = budget.max_group_retries !== undefined || budget.max_group_wasted_tokens !== undefined;
+    if (facts === undefined || group === undefined || !isLimited) return Effect.void;
+    return Effect.suspend(() => {
+      const added = this.#groups.adds(member, tokens, now());
+      const spent = Effect.timeoutOrElse(facts.spend(group, added, idleMs), {
+        duration: storeWaitMs,
+        orElse: () => Effect.fail({ message: "it does not answer" }),
+      });
+      return Effect.match(spent, {
+        onFailure: () => this.#groups.learned(member, undefined, now()),
+        onSuccess: (all) => {
+          if (added.retries > 0) this.#counted.add(runId);
+          this.#groups.learned(member, { group_retries: all.retries - 1, group_wasted_tokens: all.tokens }, now());
+        },
+      });
+    });
+  }
+
+  /** The run has decided: a retry that it does not take is the group's again. */
+  decided(member: GroupMember): Effect.Effect<void> {
+    return Effect.suspend(() => (this.#groups.holds(member) ? Effect.void : this.#givesBack(member)));
+  }
+
+  /** The retry goes, and stays counted. */
+  went({ runId }: GroupMember): void {
+    this.#counted.delete(runId);
+  }
+
+  /** The run has ended. */
+  left(member: GroupMember): Effect.Effect<void> {
+    return Effect.suspend(() => this.#givesBack(member));
+  }
+
+  #givesBack({ group, runId }: GroupMember): Effect.Effect<void> {
+    if (!this.#counted.delete(runId) || group === undefined || this.#facts === undefined) return Effect.void;
+    const back = Effect.ignore(this.#facts.spend(group, { retries: -1, tokens: 0 }, idleMs));
+    // Nothing of this run waits for it.
+    return Effect.asVoid(Effect.forkDetach(Effect.timeoutOption(back, storeWaitMs)));
+  }
+}

@@ -1,0 +1,123 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Clock, Effect } from "effect";
+import { defaultBudget } from "../../../src/domain/RunFacts.ts";
+import { Groups } from "../../../src/runtime/pacing/Groups.ts";
+import { SharedGroups } from "../../../src/runtime/pacing/SharedGroups.ts";
+import { Throttle, tokensMax } from "../../../src/runtime/pacing/Throttle.ts";
+import * as MemoryFacts from "../../recorder/shared/MemoryFacts.ts";
+
+const limit = 3;
+const budget = { ...defaultBudget, max_group_retries: limit };
+const now = () => 0;
+let runs = 0;
+
+const nodes = Effect.gen(function* () {
+  const clock = yield* Clock.Clock;
+  const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
+  const made = () => {
+    const groups = new Groups();
+    return { groups, shared: new SharedGroups(groups, store.process()) };
+  };
+  return { first: made(), second: made(), store };
+});
+
+type Node = Effect.Success<typeof nodes>["first"];
+
+const member = () => {
+  runs += 1;
+  return { runId: `run ${runs}`, group: "g" };
+};
+
+/** A run of the group breaks and decides; gives whether it takes a retry. */
+const decides = ({ groups, shared }: Node, it = member(), tokens = 0) =>
+  Effect.gen(function* () {
+    yield* shared.breaks({ member: it, budget, now }, tokens);
+    groups.broke(it, tokens, 0);
+    const takes = groups.facts(it, 0).group_retries < limit;
+    if (takes) groups.take(it, 0);
+    yield* shared.decided(it);
+    return takes;
+  });
+
+describe("a group whose runs are on several machines", () => {
+  it.effect("takes no more retries than on one, also where its runs break at the same moment", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* nodes;
+      const all = Array.from({ length: 12 }, (_, n) => decides(n % 2 === 0 ? first : second));
+      const taken = yield* Effect.all(all, { concurrency: "unbounded" });
+      assert.lengthOf(
+        taken.filter((it) => it),
+        limit,
+      );
+    }),
+  );
+
+  it.effect("counts a retry once, also where its run decides again before it goes", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* nodes;
+      const one = member();
+      for (let n = 0; n < 5; n += 1) assert.isTrue(yield* decides(first, one));
+      first.groups.went(one, false, 0);
+      first.shared.went(one);
+      assert.isTrue(yield* decides(second));
+      assert.isTrue(yield* decides(second));
+      assert.isFalse(yield* decides(second));
+    }),
+  );
+
+  it.effect("has a retry again that its run has not taken, or has not sent when it ended", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* nodes;
+      const gone = member();
+      yield* decides(first, gone);
+      first.groups.leave(gone);
+      yield* first.shared.left(gone);
+      yield* Effect.yieldNow;
+      yield* Effect.yieldNow;
+      for (let n = 0; n < limit; n += 1) assert.isTrue(yield* decides(second));
+      for (let n = 0; n < 2; n += 1) assert.isFalse(yield* decides(first));
+    }),
+  );
+
+  it.effect("knows what responses have cost everywhere, each once", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* nodes;
+      const one = member();
+      yield* decides(first, one, 100);
+      yield* decides(first, one, 150);
+      const other = member();
+      yield* decides(second, other, 10);
+      assert.strictEqual(second.groups.facts(other, 0).group_wasted_tokens, 160);
+    }),
+  );
+
+  it.effect("is what its own process knows where the store is away, or nothing is limited", () =>
+    Effect.gen(function* () {
+      const { first, second, store } = yield* nodes;
+      store.isAway = true;
+      for (let n = 0; n < limit; n += 1) assert.isTrue(yield* decides(first));
+      assert.isFalse(yield* decides(first));
+      assert.isTrue(yield* decides(second));
+      const calls = store.calls();
+      yield* first.shared.breaks({ member: member(), budget: defaultBudget, now }, 0);
+      assert.strictEqual(store.calls(), calls);
+    }),
+  );
+});
+
+describe("a throttle that several processes share", () => {
+  it("lets each have its part, all together no more than one would, and each at least one", () => {
+    const atOnce = (processes: number) => {
+      const throttle = new Throttle();
+      throttle.sharedBy(processes);
+      let taken = 0;
+      for (; throttle.waitMs("p", 0) === 0; taken += 1) throttle.take("p", 0);
+      return { taken, waitMs: throttle.waitMs("p", 0) };
+    };
+    assert.strictEqual(atOnce(1).taken, tokensMax);
+    assert.deepStrictEqual(atOnce(2), { taken: tokensMax / 2, waitMs: 200 });
+    assert.deepStrictEqual(atOnce(40), { taken: 1, waitMs: 4_000 });
+    for (const processes of [3, 7, 20]) assert.isAtMost(atOnce(processes).taken * processes, tokensMax);
+    assert.strictEqual(atOnce(0).taken, tokensMax);
+  });
+});
