@@ -10,6 +10,7 @@ const failures = "test/recorder/postgres/PostgresFailures.test.ts";
 const shared = "test/recorder/postgres/PostgresShared.test.ts";
 const pooler = "test/recorder/postgres/PostgresPooler.test.ts";
 const sweep = "test/recorder/postgres/PostgresSweep.test.ts";
+const shelves = "test/recorder/postgres/PostgresShelves.test.ts";
 const store = "test/recorder/store/RunStore.test.ts";
 
 /** The mutants of `src/recorder/postgres`, `src/recorder/sql/postgres` and `src/recorder/store`. */
@@ -224,5 +225,61 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "prepare: prepares,",
     replace: "prepare: prepares || !prepares,",
     proofs: [{ test: pooler, named: "that pools by transaction" }],
+  },
+  {
+    name: "a shelf is forgotten with a run that has not ended",
+    breaks: "L7: a run that is live is never lost",
+    within: "clear",
+    find: "if (!isOld(ended_at)) yield* moveOff",
+    replace: "if (ended_at === 0) yield* moveOff",
+    proofs: [{ test: shelves, named: "is moved off it first" }],
+  },
+  {
+    name: "a shelf is dropped although a run is on it",
+    breaks: "L7: a run that is live is never lost",
+    within: "drop",
+    find: "if ((yield* runsOn(tables, shelf, 0, 1)).length > 0) return false;",
+    replace: "if ((yield* runsOn(tables, shelf, 0, 1)).length > 1) return false;",
+    proofs: [{ test: shelves, named: "are not dropped" }],
+  },
+  {
+    name: "a shelf is dropped while a reader rests on its runs",
+    breaks: "a record of several tables is read at one moment",
+    within: "retire",
+    find: "if (cleared === 0) yield* database.arrange",
+    replace: "yield* database.arrange",
+    proofs: [{ test: shelves, named: "is moved off it first" }],
+  },
+  {
+    name: "a shelf is forgotten before its runs are old",
+    breaks: "retention is what it is set to",
+    within: "retire",
+    find: "if (!isBeyond && closedAt > endedBefore) continue;",
+    replace: "if (!isBeyond && closedAt < 0) continue;",
+    proofs: [{ test: shelves, named: "is moved off it first" }],
+  },
+  {
+    name: "the first shelf is opened beside a process that does not read it",
+    breaks: "neighbouring versions run side by side",
+    within: "turn",
+    find: "if (older.length > 0) return;",
+    replace: "if (older.length > 9) return;",
+    proofs: [{ test: shelves, named: "of an older version" }],
+  },
+  {
+    name: "the end of a run writes its record again",
+    breaks: "an end is cheap",
+    within: "written",
+    find: "if (changed.length <= base.length)",
+    replace: "if (changed.length <= 0 * base.length)",
+    proofs: [{ test: shelves, named: "into its row alone" }],
+  },
+  {
+    name: "a role that drops no tables forgets nothing",
+    breaks: "retention is what it is set to",
+    within: "isForbidden",
+    find: 'sqlStateOf(error) === "42501"',
+    replace: 'sqlStateOf(error) === "42500"',
+    proofs: [{ test: shelves, named: "may not drop tables" }],
   },
 ];

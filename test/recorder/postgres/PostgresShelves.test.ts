@@ -4,8 +4,10 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect } from "effect";
 import type { SqlClient } from "effect/sql/SqlClient";
+import * as SqlShelves from "../../../src/recorder/sql/postgres/SqlShelves.ts";
 import type { Retention } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import { schemaVersion, shelvesVersion } from "../../../src/recorder/sql/SqlSchema.ts";
+import * as SqlTables from "../../../src/recorder/sql/SqlTables.ts";
 import * as E from "../Entries.ts";
 import { record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
@@ -126,6 +128,17 @@ describe("the parts of runs in PostgreSQL", () => {
       assert.deepStrictEqual(yield* partitions(admin, address), ["stream_recovery_parts_2"]);
       const runs = yield* recorder.runs({ limit: 100 });
       assert.strictEqual(runs.length, 11);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("are not dropped while a run has its own there, however that came", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const recorder = yield* Databases.open({ address });
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
+      const tables = SqlTables.make(yield* Databases.client(address, "operator"), SqlTables.prefixDefault);
+      assert.isFalse(yield* SqlShelves.drop(tables, 1));
+      assert.strictEqual((yield* record(recorder, "r")).state, "live");
     }).pipe(Effect.scoped),
   );
 

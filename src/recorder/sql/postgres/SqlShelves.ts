@@ -59,7 +59,7 @@ export const make = Effect.fnUntraced(function* (
   yield* sql`ALTER TABLE ${runs} ADD COLUMN shelf INTEGER NOT NULL DEFAULT 0, ADD COLUMN changed TEXT,
     ALTER COLUMN record DROP NOT NULL`;
   // The versions of a row that follow each other need room beside it: then no index is written for them.
-  yield* sql`ALTER TABLE ${runs} SET (fillfactor = 40)`;
+  yield* sql`ALTER TABLE ${runs} SET (fillfactor = 30)`;
   yield* sql`ALTER TABLE ${leases} ADD COLUMN knows INTEGER NOT NULL DEFAULT 0`;
   yield* sql`DROP INDEX ${sql.literal(`${prefix}runs_ended`)}`;
   yield* sql`CREATE INDEX ${sql.literal(`${prefix}runs_aged`)} ON ${runs} (ended_at) WHERE ended_at IS NOT NULL AND shelf = 0`;
