@@ -19,6 +19,8 @@ import { broke, options, quietly } from "./Runs.ts";
 /** What one process measures. */
 export type SqliteSize =
   | { readonly what: "happy"; readonly store: "memory" | Synchronous; readonly runs: number }
+  /** So many runs at one time. */
+  | { readonly what: "beside"; readonly store: "memory" | Synchronous; readonly runs: number; readonly at: number }
   | { readonly what: "incident"; readonly store: Synchronous; readonly commits: number }
   | { readonly what: "orphans"; readonly runs: number }
   | { readonly what: "stored"; readonly runs: number };
@@ -30,6 +32,9 @@ type Synchronous = "full" | "normal";
 
 /** Deltas of a happy run. */
 const deltas = 100;
+
+/** Deltas of a short run. */
+const shortDeltas = 18;
 
 /** Ended runs that are forgotten in one go. */
 const prunedRuns = 10_000;
@@ -48,6 +53,8 @@ const measured = (size: SqliteSize, file: string): Promise<Sqlite> => {
   switch (size.what) {
     case "happy":
       return happy(size.store, size.runs, file);
+    case "beside":
+      return beside(size.store, size.runs, size.at, file);
     case "incident":
       return incident(size.store, size.commits, file);
     case "orphans":
@@ -62,15 +69,48 @@ const recorderOf = (store: "memory" | Synchronous, file: string) =>
     ? RunRecorder.layerMemory({ runsMax: 100_000 })
     : SqlRunRecorder.layerFile({ file, synchronous: store, retention: false });
 
-/** Whole runs one after the other, in wall clock: a commit waits for the disk. */
-const happy = async (store: "memory" | Synchronous, runs: number, file: string): Promise<Sqlite> => {
-  const runtime = ManagedRuntime.make(
+const runtimeOf = (store: "memory" | Synchronous, file: string) =>
+  ManagedRuntime.make(
     StreamProcessor.layer.pipe(
       Layer.provide(Layer.merge(Layer.orDie(recorderOf(store, file)), UserDecisions.layerHeadless())),
     ),
   );
-  const source = () => fromAsyncIterable(() => events(deltas, "saturated"), broke);
-  const one = Effect.flatMap(StreamProcessor, (processor) => Stream.runDrain(processor.run(options(source))));
+
+const run = (length: number) => {
+  const source = () => fromAsyncIterable(() => events(length, "saturated"), broke);
+  return Effect.flatMap(StreamProcessor, (processor) => Stream.runDrain(processor.run(options(source))));
+};
+
+/** Rounds whose middle counts, behind as many that warm up: compilers work beside the loop at first. */
+const rounds = 7;
+
+/** Short runs side by side, in CPU time: those that write within one turn share a commit. */
+const beside = async (
+  store: "memory" | Synchronous,
+  runs: number,
+  concurrency: number,
+  file: string,
+): Promise<Sqlite> => {
+  const runtime = runtimeOf(store, file);
+  const all = quietly(Effect.replicateEffect(run(shortDeltas), runs, { concurrency, discard: true }));
+  for (let round = 0; round < rounds; round += 1) await runtime.runPromise(all);
+  const before = await runtime.runPromise(commits);
+  const micros: Array<number> = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const from = process.cpuUsage();
+    await runtime.runPromise(all);
+    const { system, user } = process.cpuUsage(from);
+    micros.push((user + system) / runs);
+  }
+  const each = ((await runtime.runPromise(commits)) - before) / rounds / runs;
+  await runtime.dispose();
+  return { cpu_us: quantile(micros, 0.5), commits: each };
+};
+
+/** Whole runs one after the other, in wall clock: a commit waits for the disk. */
+const happy = async (store: "memory" | Synchronous, runs: number, file: string): Promise<Sqlite> => {
+  const runtime = runtimeOf(store, file);
+  const one = run(deltas);
   const many = (count: number) => runtime.runPromise(quietly(Effect.repeat(one, { times: count - 1 })));
   await many(Math.ceil(runs / 4));
   const [commitsBefore, from] = [await runtime.runPromise(commits), performance.now()];

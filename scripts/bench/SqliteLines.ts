@@ -46,6 +46,28 @@ const happyLine = {
   },
 };
 
+const besideLine = {
+  what: "CPU of short runs side by side",
+  run: async (size: Size): Promise<ReadonlyArray<Row>> => {
+    const rows: Array<Row> = [];
+    for (const at of [1, 4, 50]) {
+      const sized = { what: "beside", runs: size.quick ? 100 : 400, at } as const;
+      const memory = middle(await several(size, { ...sized, store: "memory" }), "cpu_us");
+      const results = await several(size, { ...sized, store: "full" });
+      const us = spread(results.map((it) => it.cpu_us ?? 0));
+      const commits = middle(results, "commits");
+      rows.push(
+        row(
+          `CPU of a run of 20 events with SQLite, synchronous full, ${at} at one time`,
+          `${spreadText(us, 0, "µs")}, ${memory.toFixed(0)} in memory; ${commits.toFixed(2)} commits a run`,
+          { us: us.median, memory_us: memory, commits },
+        ),
+      );
+    }
+    return rows;
+  },
+};
+
 const incidentLine = {
   what: "incident commit latency",
   run: async (size: Size): Promise<ReadonlyArray<Row>> => {
@@ -98,4 +120,4 @@ const storedLine = {
 };
 
 /** What the SQL recorder costs; no bar of the design stands for it. */
-export const sqlite: Group = { name: "sqlite", lines: [happyLine, incidentLine, orphansLine, storedLine] };
+export const sqlite: Group = { name: "sqlite", lines: [happyLine, besideLine, incidentLine, orphansLine, storedLine] };
