@@ -8,6 +8,7 @@ const keys = "test/gateway/attach/AttachKey.test.ts";
 const streams = "test/gateway/attach/Streams.test.ts";
 const attach = "test/gateway/attach/Attach.test.ts";
 const lingering = "test/gateway/attach/LingeringRun.test.ts";
+const delivery = "test/gateway/delivery/Delivery.test.ts";
 
 /** The mutants of `src/gateway/attach` and of `src/adapters/fetch/StreamAttachment.ts`. */
 export const mutants: ReadonlyArray<Mutant> = [
@@ -309,5 +310,53 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "if (!ownPath.test(rest) && /^(?:recovery|metrics)$/.test(first)) return ownPlain;",
     replace: "",
     proofs: [{ test: "test/gateway/attach/Hostile.test.ts", named: "in every other spelling" }],
+  },
+  {
+    name: "a part of the delivery log is taken behind a gap",
+    breaks: "bytes before the end, issue 15",
+    within: "DeliveryReading",
+    find: "const follows = this.#n === undefined ? at <= from : n === this.#n && at === (this.#at ?? at);",
+    replace: "const follows = this.#n === undefined ? at <= from : n >= this.#n && at >= (this.#at ?? at);",
+    proofs: [{ test: delivery, named: "a part that is missing" }],
+  },
+  {
+    name: "a part of the delivery log fits any place of its run",
+    breaks: "bytes before the end, issue 15",
+    within: "boundTo",
+    find: "Buffer.from(JSON.stringify([run_id, n, at]))",
+    replace: "Buffer.from(JSON.stringify([run_id, n < 0, at < 0]))",
+    proofs: [{ test: delivery, named: "at its place only" }],
+  },
+  {
+    name: "a write of the delivery log whose answer was lost is made anew",
+    breaks: "no place of a response has two contents, issue 15",
+    within: "DeliveryOwner",
+    find: "if (this.#parts.length === 0) this.#parts = this.#made();",
+    replace: "this.#parts = this.#made();",
+    proofs: [{ test: delivery, named: "whatever write of it fails" }],
+  },
+  {
+    name: "a client that comes back is given bytes that it has",
+    breaks: "never text twice, issue 15",
+    within: "DeliveryReading",
+    find: "bytes.subarray(Math.max(0, from - at))",
+    replace: "bytes.subarray(0)",
+    proofs: [{ test: delivery, named: "whatever write of it fails" }],
+  },
+  {
+    name: "the key of the delivery log is made of what anybody could guess",
+    breaks: "a key that only the client holds, issue 15",
+    within: "isLong",
+    find: ".length >= secretCharactersMin",
+    replace: ".length > 0",
+    proofs: [{ test: delivery, named: "made of what is secret" }],
+  },
+  {
+    name: "the key of the delivery log is that of every run of a client",
+    breaks: "a salt for each run, issue 15",
+    within: "DeliveryKey",
+    find: 'hkdfSync("sha256", holder, salt, ',
+    replace: 'hkdfSync("sha256", holder, "", ',
+    proofs: [{ test: delivery, named: "at its place only" }],
   },
 ];

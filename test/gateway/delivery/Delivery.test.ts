@@ -1,0 +1,192 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Exit, Scope } from "effect";
+import { TestClock } from "effect/testing";
+import { ByteLog } from "../../../src/gateway/attach/ByteLog.ts";
+import { secretOf } from "../../../src/gateway/delivery/ClientSecret.ts";
+import { DeliveryKey } from "../../../src/gateway/delivery/DeliveryKey.ts";
+import { DeliveryOwner } from "../../../src/gateway/delivery/DeliveryOwner.ts";
+import { DeliveryReading, type Item } from "../../../src/gateway/delivery/DeliveryReading.ts";
+import type { DeliverySource } from "../../../src/gateway/delivery/DeliverySource.ts";
+import type {
+  Delivery,
+  DeliveryPart,
+  DeliveryState,
+  DeliveryStore,
+} from "../../../src/recorder/delivery/DeliveryStore.ts";
+import { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import { seeded } from "../../Seeded.ts";
+
+const away = new RecorderError({ reason: "unavailable", run_id: "", message: "away" });
+
+/** A store in memory, whose appends fail as they are told: before they are taken, or behind it. */
+const storeOf = (fails: () => "before" | "behind" | undefined) => {
+  const deliveries = new Map<string, Delivery & { state: DeliveryState }>();
+  const parts: Array<DeliveryPart> = [];
+  const standing = (runId: string) => {
+    const found = deliveries.get(runId);
+    return found && { state: found.state, beats: parts.length, reader: null, refused: null };
+  };
+  const store: DeliveryStore["Service"] = {
+    secret: "s",
+    begin: (all) =>
+      Effect.sync(() => {
+        for (const it of all) deliveries.set(it.run_id, { ...it, state: "live" });
+      }),
+    append: (all) =>
+      Effect.suspend(() => {
+        const how = fails();
+        if (how === "before") return Effect.fail(away);
+        for (const it of all) if (!parts.some(({ n }) => n === it.n)) parts.push(it);
+        return how === "behind" ? Effect.fail(away) : Effect.void;
+      }),
+    beat: (sizes) => Effect.succeed(new Set(sizes.keys())),
+    ended: (runId, state) =>
+      Effect.sync(() => {
+        const found = deliveries.get(runId);
+        if (found !== undefined) found.state = state;
+      }),
+    drop: (runId) => Effect.sync(() => void deliveries.delete(runId)),
+    wishes: () => Effect.succeed([]),
+    answer: () => Effect.void,
+    unseat: () => Effect.void,
+    find: () => Effect.succeed([...deliveries.values()]),
+    wish: () => Effect.void,
+    leave: () => Effect.void,
+    renew: () => Effect.void,
+    standing: (runId) => Effect.succeed(standing(runId)),
+    look: (runId, from) => {
+      const held = parts.filter(({ at, n }) => n === 0 || ("at" in from && at <= from.at)).map(({ n }) => n);
+      const first = "n" in from ? from.n : Math.max(...held);
+      return Effect.succeed({ standing: standing(runId), parts: parts.filter(({ n }) => n >= first) });
+    },
+    forget: Effect.succeed(0),
+  };
+  return { store, deliveries, parts };
+};
+
+/** A run of this gateway, as far as the log knows it. */
+const sourceOf = () => {
+  const log = new ByteLog();
+  const source = {
+    entry: { terms: { lingerMs: 1_000 }, log, end: undefined as { how: "whole" } | undefined, evicted: undefined },
+    head: { head: { status: 200, statusText: "OK", headers: [["a", "b"] as const] }, streaming: true },
+    bodyEnd: undefined as "end" | undefined,
+    stop: undefined,
+    client: undefined,
+    takenElsewhere: () => undefined,
+    leftElsewhere: () => undefined,
+    cancelledElsewhere: () => undefined,
+  } satisfies DeliverySource;
+  return { log, source };
+};
+
+/** All that a reading gives, to its end or its loss. */
+const readAll = (store: DeliveryStore["Service"], delivery: Delivery, key: DeliveryKey, from: number) =>
+  Effect.gen(function* () {
+    const reading = yield* DeliveryReading.make(store, { delivery, key, from, token: undefined });
+    const items: Array<Item> = [];
+    for (;;) {
+      const item = yield* reading.next(() => false);
+      if (item === undefined) return items;
+      items.push(item);
+      if (item._tag === "End" || item._tag === "Lost") return items;
+    }
+  });
+
+const bytesOf = (items: ReadonlyArray<Item>) =>
+  Buffer.concat(items.flatMap((item) => (item._tag === "Bytes" ? [item.bytes] : [])));
+
+const one = { run_id: "r", n: 3, at: 9 };
+
+describe("the key of a client", () => {
+  const salt = DeliveryKey.salt();
+  const key = DeliveryKey.of("secret", salt, "r");
+  const sealed = key.seal("bytes", one, Buffer.from("text"));
+
+  it("opens what was sealed, at its place only, and no other key does", () => {
+    assert.strictEqual(key.open(one, sealed)?.bytes.toString(), "text");
+    for (const place of [
+      { ...one, n: 4 },
+      { ...one, at: 8 },
+      { ...one, run_id: "q" },
+    ])
+      assert.isUndefined(key.open(place, sealed));
+    const others = [
+      DeliveryKey.of("other", salt, "r"),
+      DeliveryKey.of("secret", DeliveryKey.salt(), "r"),
+      DeliveryKey.of("secret", salt, "q"),
+    ];
+    for (const other of others) assert.isUndefined(other.open(one, sealed));
+    for (const other of others) assert.isFalse(other.opens("r", key.lock("r")));
+    assert.isTrue(key.opens("r", key.lock("r")));
+    assert.isUndefined(key.open(one, sealed.subarray(0, 20)));
+  });
+
+  it("is made of what is secret, or there is none", () => {
+    const headers = (value: string) => ({ headers: [["authorization", value] as const], target: "/v1/x" });
+    assert.isDefined(secretOf(headers("Bearer 0123456789abcdef"), undefined));
+    assert.isUndefined(secretOf(headers("Bearer 0123456789abcde"), undefined));
+    assert.isUndefined(secretOf({ headers: [], target: "/v1/x" }, undefined));
+    assert.isDefined(secretOf({ headers: [], target: "/v1/x" }, new Uint8Array(32)));
+  });
+});
+
+describe("a delivery", () => {
+  for (let seed = 1; seed <= 40; seed += 1) {
+    it.effect(`is read byte by byte as it was written, whatever write of it fails: seed ${seed}`, () =>
+      Effect.gen(function* () {
+        const random = seeded(seed);
+        const roll = (count: number) => Math.floor(random() * count);
+        const { deliveries, store } = storeOf(() => (["before", "behind", undefined, undefined] as const)[roll(4)]);
+        const scope = yield* Scope.make();
+        const owner = yield* Scope.provide(DeliveryOwner.make(store, "one"), scope);
+        const { log, source } = sourceOf();
+        owner.begin(source, { runId: "r", request: "q", named: undefined, secret: "secret" });
+        const said: Array<Buffer> = [];
+        for (let step = 0; step < 12; step += 1) {
+          const bytes = Buffer.alloc(roll(3_000), step + 1);
+          log.append(bytes);
+          said.push(bytes);
+          if (roll(2) === 0) yield* owner.tick;
+          yield* TestClock.adjust(roll(2_500));
+        }
+        source.bodyEnd = "end";
+        source.entry.end = { how: "whole" };
+        while (deliveries.get("r")?.state !== "whole") yield* TestClock.adjust(1_000);
+        const delivery = deliveries.get("r");
+        assert.isDefined(delivery);
+        const key = DeliveryKey.of("secret", delivery.salt, "r");
+        const all = Buffer.concat(said);
+        for (const from of [0, 1, roll(all.byteLength), all.byteLength]) {
+          const items = yield* readAll(store, delivery, key, from);
+          assert.strictEqual(items[0]?._tag, "Head");
+          assert.deepStrictEqual(bytesOf(items), all.subarray(from));
+          assert.deepStrictEqual(items.at(-1), { _tag: "End", how: "end", at: all.byteLength });
+        }
+        yield* Scope.close(scope, Exit.void);
+      }),
+    );
+  }
+
+  it.effect("with a part that is missing, or of another hand, is lost there and never ended", () =>
+    Effect.gen(function* () {
+      const { parts, store } = storeOf(() => undefined);
+      const salt = DeliveryKey.salt();
+      const key = DeliveryKey.of("secret", salt, "r");
+      const terms = { run_id: "r", node: "n", request: "q", named: undefined, salt, lock: key.lock("r"), linger_ms: 1 };
+      yield* store.begin([terms]);
+      const add = (n: number, at: number, kind: "head" | "bytes" | "end", text: string) =>
+        parts.push({ run_id: "r", n, at, sealed: key.seal(kind, { run_id: "r", n, at }, Buffer.from(text)) });
+      add(0, 0, "head", JSON.stringify({ head: { status: 200, statusText: "", headers: [] }, streaming: true }));
+      add(1, 0, "bytes", "abc");
+      add(3, 6, "bytes", "ghi");
+      add(4, 9, "end", "end");
+      const delivery = { ...terms, state: "whole" as const };
+      for (const from of [0, 2, 4]) {
+        const items = yield* readAll(store, delivery, key, from);
+        assert.strictEqual(bytesOf(items).toString(), "abc".slice(from));
+        assert.strictEqual(items.at(-1)?._tag, "Lost");
+      }
+    }),
+  );
+});
