@@ -67,7 +67,7 @@ describe("a group whose runs are on several machines", () => {
 
   it.effect("has a retry again that its run has not taken, or has not sent when it ended", () =>
     Effect.gen(function* () {
-      const { first, second } = yield* nodes;
+      const { first, second, store } = yield* nodes;
       const gone = member();
       yield* decides(first, gone);
       first.groups.leave(gone);
@@ -76,6 +76,11 @@ describe("a group whose runs are on several machines", () => {
       yield* Effect.yieldNow;
       for (let n = 0; n < limit; n += 1) assert.isTrue(yield* decides(second));
       for (let n = 0; n < 2; n += 1) assert.isFalse(yield* decides(first));
+      yield* Effect.yieldNow;
+      yield* Effect.yieldNow;
+      // What was refused is counted nowhere.
+      const spent = yield* store.process().spend("g", { retries: 0, tokens: 0 }, 1);
+      assert.strictEqual(spent.retries, limit);
     }),
   );
 
