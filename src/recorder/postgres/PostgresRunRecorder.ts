@@ -74,13 +74,12 @@ const opened = Effect.fnUntraced(function* (options: PostgresOptions) {
     { beats, listen: PostgresWords.listen({ address, lockMs, password, sockets }) },
   );
   const recorder = yield* Effect.provideService(made, SqlClient.SqlClient, sql);
-  return {
-    ...recorder,
-    hurry: Effect.andThen(
-      recorder.hurry ?? Effect.void,
-      Effect.sync(() => sockets.hurry()),
-    ),
-  };
+  const hurry = Effect.andThen(
+    recorder.hurry ?? Effect.void,
+    Effect.sync(() => sockets.hurry()),
+  );
+  // The very same object: what gives its runs to another store is known by it.
+  return Object.assign(recorder, { hurry });
 });
 
 const badConnections = (connections: number): RecorderError =>
