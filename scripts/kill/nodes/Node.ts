@@ -69,7 +69,7 @@ const main = (work: Work) =>
       (run) => Effect.provideContext(lived(work, run, recorder), run.waits ? waiting : parking),
       { concurrency: "unbounded", discard: true },
     );
-    yield* Effect.never;
+    return yield* Effect.never;
   });
 
 /** Goes on with a run whenever it may, until it has ended. */
@@ -155,7 +155,7 @@ await Effect.runPromise(
   Effect.scoped(
     Effect.gen(function* () {
       const clock = new ShiftedClock(yield* Clock.Clock, work.aheadMs);
-      yield* Effect.provideService(main(work), Clock.Clock, clock);
+      return yield* Effect.provideService(main(work), Clock.Clock, clock);
     }),
   ),
 );
