@@ -13,6 +13,7 @@ import { markdown as errors } from "../../test/failure/provoked/Markdown.ts";
 import { expectedOf } from "../../test/failure/provoked/Section.ts";
 import { sections } from "../../test/failure/provoked/Sections.ts";
 import { laws } from "../../test/Laws.ts";
+import { printScale } from "../scale/ScaleTables.ts";
 import { clients, ownEvents } from "./Clients.ts";
 import { configTable } from "./ConfigKeys.ts";
 import { type Named, Sources } from "./Docstrings.ts";
@@ -48,6 +49,7 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
     ["seam-refusals", refusalTable],
     ["seam-words", faultTable],
     ["prefills", prefillTable],
+    ["scale", ([of = ""]) => printScale(of)],
     ["example", ([path = ""]) => example(readFileSync(join(root, path), "utf8"))],
   ]);
 };

@@ -1,0 +1,119 @@
+/**
+ * Reads the figures that docs/scale.md rests on: what was measured, what this version sets, and what is assumed.
+ */
+import { readFileSync } from "node:fs";
+import { Schema } from "effect";
+
+const measuredNames = [
+  "pacedEventUs",
+  "streamUs",
+  "recordUs",
+  "openKiB",
+  "lingerKiB",
+  "walBytes",
+  "tableBytes",
+  "fileCommitUs",
+] as const;
+
+const setNames = [
+  "writes",
+  "connections",
+  "beatSeconds",
+  "lookSeconds",
+  "lingerSeconds",
+  "lingerRuns",
+  "lingerMiB",
+  "keptRuns",
+] as const;
+
+const assumedNames = [
+  "eventsPerSecond",
+  "eventBytes",
+  "requestBytes",
+  "utilisation",
+  "processMiB",
+  "machineCores",
+  "commitMs",
+  "primaryWalMB",
+  "primaryTransactions",
+  "primaryCores",
+  "serverUs",
+  "primaryLookRows",
+  "primaryConnections",
+  "poolerClients",
+  "linkGbit",
+  "coreDollars",
+  "gibDollars",
+  "diskDollars",
+  "trafficDollars",
+  "tokenDollars",
+] as const;
+
+/** A figure's name. */
+export type Name = (typeof measuredNames)[number] | (typeof setNames)[number] | (typeof assumedNames)[number];
+
+/** Each figure as one number. */
+export type Values = Readonly<Record<Name, number>>;
+
+const positive = Schema.Finite.check(Schema.isGreaterThan(0));
+
+const Measured = Schema.Struct({
+  what: Schema.String,
+  value: positive,
+  /** The worst that was measured of the same thing. */
+  worst: positive,
+  unit: Schema.String,
+  source: Schema.String,
+  load: Schema.String,
+});
+
+const Assumed = Schema.Struct({ what: Schema.String, value: positive, unit: Schema.String, why: Schema.String });
+
+const Figures = Schema.Struct({
+  measured: Schema.Record(Schema.Literals(measuredNames), Measured),
+  set: Schema.Record(Schema.Literals(setNames), Assumed),
+  assumed: Schema.Record(Schema.Literals(assumedNames), Assumed),
+});
+
+/** What was measured, what this version sets, and what is assumed. */
+export type Figures = typeof Figures.Type;
+
+/** The figures as they are checked in. */
+export const read = (): Figures =>
+  Schema.decodeUnknownSync(Schema.fromJsonString(Figures))(
+    readFileSync(new URL("./figures.json", import.meta.url), "utf8"),
+  );
+
+/**
+ * Each figure as one number.
+ *
+ * @param worst the worst that was measured, where that is another number
+ */
+export const valuesOf = ({ assumed, measured, set }: Figures, worst: boolean): Values => {
+  const of = <Key extends string>(of: Readonly<Record<Key, { readonly value: number; readonly worst?: number }>>) =>
+    // The keys of the record are those of its type: a schema has read it.
+    Object.fromEntries(
+      Object.entries<{ readonly value: number; readonly worst?: number }>(of).map(([name, it]) => [
+        name,
+        worst ? (it.worst ?? it.value) : it.value,
+      ]),
+    ) as Record<Key, number>;
+  return { ...of(measured), ...of(set), ...of(assumed) };
+};
+
+/**
+ * The figures with other numbers in place of some, such as `eventsPerSecond=20`.
+ *
+ * @throws Error where a name is none of them, or a number is not above zero
+ */
+export const withOthers = (values: Values, others: ReadonlyArray<string>): Values => {
+  const changed: Record<string, number> = {};
+  for (const other of others) {
+    const [name = "", text = ""] = other.split("=");
+    const value = Number(text);
+    if (!Object.hasOwn(values, name)) throw new Error(`--set ${other}: no figure is named ${name}`);
+    if (!(value > 0 && Number.isFinite(value))) throw new Error(`--set ${other}: expected a number above 0`);
+    changed[name] = value;
+  }
+  return { ...values, ...changed };
+};

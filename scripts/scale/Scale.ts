@@ -1,0 +1,247 @@
+/**
+ * Computes what a load needs, from figures alone: cores, memory, traffic, writes, primaries, disk, money, and the walls on the way.
+ */
+import type { Values } from "./Figures.ts";
+
+/** A load: how many streams are open at one time, and how many runs begin and end each second. */
+export interface Load {
+  readonly streams: number;
+  readonly runs: number;
+}
+
+/** The loads of the page: ten times as much at each step. */
+export const steps: ReadonlyArray<Load> = [2, 3, 4, 5].map((power) => ({
+  runs: 10 ** power,
+  streams: 10 ** (power + 1),
+}));
+
+const [daySeconds, monthHours] = [86_400, 730];
+const [KiB, MiB, GiB] = [1_024, 1_024 ** 2, 1_024 ** 3];
+
+/** What the gateways need. */
+export interface Gateways {
+  readonly events: number;
+  /** Cores that are busy with events, and with beginnings, ends and records of runs. */
+  readonly eventCores: number;
+  readonly runCores: number;
+  /** Cores with room; one process each. */
+  readonly processes: number;
+  readonly openBytes: number;
+  /** Runs that linger, the room that processes have for them, and the bytes of those that fit. */
+  readonly lingering: number;
+  readonly lingerRoom: number;
+  readonly lingerBytes: number;
+  readonly memoryBytes: number;
+  /** To the clients, and from them. */
+  readonly bytesOut: number;
+  readonly bytesIn: number;
+}
+
+/** What the gateways of a load need. */
+export const gateways = ({ runs, streams }: Load, is: Values): Gateways => {
+  const events = streams * is.eventsPerSecond;
+  const eventCores = (events * is.pacedEventUs) / 1e6;
+  const runCores = (runs * (is.streamUs + is.recordUs)) / 1e6;
+  const processes = Math.ceil((eventCores + runCores) / is.utilisation);
+  const openBytes = streams * is.openKiB * KiB;
+  const runBytes = is.lingerKiB * KiB + (events / runs) * is.eventBytes;
+  const lingering = runs * is.lingerSeconds;
+  const lingerRoom = processes * Math.min(is.lingerRuns, (is.lingerMiB * MiB) / runBytes);
+  const lingerBytes = Math.min(lingering, lingerRoom) * runBytes;
+  return {
+    events,
+    eventCores,
+    runCores,
+    processes,
+    openBytes,
+    lingering,
+    lingerRoom,
+    lingerBytes,
+    memoryBytes: openBytes + lingerBytes + processes * is.processMiB * MiB,
+    bytesOut: events * is.eventBytes,
+    bytesIn: runs * is.requestBytes,
+  };
+};
+
+/** What the database needs. */
+export interface Database {
+  readonly writes: number;
+  /** Transactions: of groups of writes, of heartbeats, of looks for dead gateways. */
+  readonly transactions: number;
+  readonly walBytes: number;
+  /** Rows that are left for vacuum: what updates replaced, and the rows of runs that are forgotten. */
+  readonly deadRows: number;
+  /** Rows that looks read, were there one database. */
+  readonly lookRows: number;
+  /** Primaries that each limit asks for, and all of them. */
+  readonly needs: Readonly<Record<"WAL" | "transactions" | "CPU" | "looks", number>>;
+  readonly primaries: number;
+  readonly connections: number;
+  readonly poolers: number;
+  /** Bytes of a day of runs. */
+  readonly dayBytes: number;
+}
+
+/** What the database of a load needs. A process has one group of writes under way, so that it makes no more than 1 / `commitMs` of them. */
+export const database = (load: Load, is: Values): Database => {
+  const { processes } = gateways(load, is);
+  const writes = load.runs * is.writes;
+  const transactions =
+    Math.min(writes, (processes * 1_000) / is.commitMs) + processes / is.beatSeconds + processes / is.lookSeconds;
+  const walBytes = load.runs * is.walBytes;
+  const lookRows = processes ** 2 / is.lookSeconds;
+  const connections = processes * is.connections;
+  const needs = {
+    WAL: walBytes / (is.primaryWalMB * 1e6),
+    transactions: transactions / is.primaryTransactions,
+    CPU: (writes * is.serverUs) / 1e6 / (is.primaryCores * is.utilisation),
+    // K primaries have 1/K of the processes each, and read the square of that.
+    looks: processes / Math.sqrt(is.primaryLookRows * is.lookSeconds),
+  };
+  const primaries = Math.ceil(Math.max(...Object.values(needs)));
+  return {
+    writes,
+    transactions,
+    walBytes,
+    deadRows: load.runs * is.writes,
+    lookRows,
+    needs,
+    primaries,
+    connections,
+    poolers: connections / primaries <= is.primaryConnections ? 0 : Math.ceil(connections / is.poolerClients),
+    dayBytes: load.runs * daySeconds * is.tableBytes,
+  };
+};
+
+/** Which limit asks for most primaries. */
+export const bindingOf = ({ needs }: Database): string =>
+  Object.entries(needs).reduce((most, it) => (it[1] > most[1] ? it : most))[0];
+
+/** Dollars a month. */
+export interface Cost {
+  readonly gateways: number;
+  readonly database: number;
+  readonly disk: number;
+  readonly traffic: number;
+  /** Of a million runs, without traffic to clients. */
+  readonly millionRuns: number;
+  /** That, beside what the runs' output costs at the provider. */
+  readonly share: number;
+}
+
+/**
+ * What a load costs a month.
+ *
+ * @param days how long runs are kept
+ */
+export const cost = (load: Load, days: number, is: Values): Cost => {
+  const { bytesOut, events, memoryBytes, processes } = gateways(load, is);
+  const { dayBytes, primaries } = database(load, is);
+  const beyond = Math.max(0, memoryBytes / is.utilisation / GiB - processes * 4);
+  const ofGateways = (processes * is.coreDollars + beyond * is.gibDollars) * monthHours;
+  // Each primary has a standby, and each disk is planned for as the rest is.
+  const ofDatabase = primaries * 2 * is.primaryCores * is.coreDollars * monthHours;
+  const disk = ((dayBytes * days * 2) / is.utilisation / 1e9) * is.diskDollars;
+  const monthSeconds = monthHours * 3_600;
+  const own = ofGateways + ofDatabase + disk;
+  return {
+    gateways: ofGateways,
+    database: ofDatabase,
+    disk,
+    traffic: ((bytesOut * monthSeconds) / 1e9) * is.trafficDollars,
+    millionRuns: (own / (load.runs * monthSeconds)) * 1e6,
+    share: own / (((events * monthSeconds) / 1e6) * is.tokenDollars),
+  };
+};
+
+/** Something that one of it no longer carries beyond some load. */
+export interface Wall {
+  readonly what: string;
+  readonly instead: string;
+  /** How many times over a load asks for it; above 1 it is not enough. */
+  readonly times: (load: Load, is: Values) => number;
+}
+
+/** What stands in the way, in no order. */
+export const walls: ReadonlyArray<Wall> = [
+  {
+    what: "one process: one core, half of it planned for",
+    instead: "`--workers`, which share one port and one store",
+    times: (load, is) => {
+      const { eventCores, runCores } = gateways(load, is);
+      return (eventCores + runCores) / is.utilisation;
+    },
+  },
+  {
+    what: "one machine of gateways",
+    instead: "a balancer, several machines, and PostgreSQL in place of the file",
+    times: (load, is) => gateways(load, is).processes / is.machineCores,
+  },
+  {
+    what: "a SQLite file, were each write a commit of its own",
+    instead: 'PostgreSQL; before that `synchronous: "normal"`, and writes that share commits',
+    times: (load, is) => (load.runs * is.writes * is.fileCommitUs) / 1e6,
+  },
+  {
+    what: "a day of ended runs within the default of runs that are kept",
+    instead:
+      "a recorder in a program with another `retention`; of a gateway's runs the newest stay, and nothing else breaks",
+    times: (load, is) => (load.runs * daySeconds) / is.keptRuns,
+  },
+  {
+    what: "room for runs that linger",
+    instead:
+      "a shorter `--linger-ms`; else runs are refused to clients that come back (410), and go on for their readers",
+    times: (load, is) => {
+      const { lingerRoom, lingering } = gateways(load, is);
+      return lingering / lingerRoom;
+    },
+  },
+  {
+    what: "connections to one server without a pooler",
+    instead: "PgBouncer by transaction with `prepare=false`, or fewer connections a process",
+    times: (load, is) => database(load, is).connections / is.primaryConnections,
+  },
+  {
+    what: "looks for dead gateways in one database, the square of the processes",
+    instead:
+      "several databases; else looks that are rarer the more processes there are, which this version does not have",
+    times: (load, is) => database(load, is).lookRows / is.primaryLookRows,
+  },
+  {
+    what: "transactions of one primary",
+    instead: "several databases; larger groups would help too, but each process fills only its own",
+    times: (load, is) => database(load, is).needs.transactions,
+  },
+  {
+    what: "CPU of one primary",
+    instead: "several databases",
+    times: (load, is) => database(load, is).needs.CPU,
+  },
+  {
+    what: "write-ahead log of one primary",
+    instead: "several databases",
+    times: (load, is) => database(load, is).needs.WAL,
+  },
+  {
+    what: "one network card in front of all gateways",
+    instead: "several balancers, or names that lead to several addresses",
+    times: (load, is) => {
+      const { bytesIn, bytesOut } = gateways(load, is);
+      return (Math.max(bytesIn, bytesOut) * 8) / (is.linkGbit * 1e9 * is.utilisation);
+    },
+  },
+];
+
+/** The load, ten streams for each run a second, from which on a wall is in the way. None below a hundred million runs a second gives `undefined`. */
+export const reachedAt = (wall: Wall, is: Values): Load | undefined => {
+  const at = (power: number): Load => ({ runs: 10 ** power, streams: 10 ** (power + 1) });
+  let [low, high] = [-3, 8];
+  if (wall.times(at(high), is) <= 1) return undefined;
+  for (let round = 0; round < 60; round += 1) {
+    const middle = (low + high) / 2;
+    if (wall.times(at(middle), is) > 1) high = middle;
+    else low = middle;
+  }
+  return at(high);
+};

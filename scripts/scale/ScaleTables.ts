@@ -1,0 +1,221 @@
+/**
+ * Prints what Scale.ts computes as the tables of docs/scale.md.
+ */
+import { table } from "../tables/Markdown.ts";
+import { type Figures, read, type Values, valuesOf } from "./Figures.ts";
+import * as Scale from "./Scale.ts";
+
+/** How long runs are kept in the tables that name no other time, in days. */
+export const daysKept = 1;
+
+const retentions = [1, 7, 30];
+
+/** What tables are made of: the figures, one number of each as measured and one at its worst, and the loads. */
+export interface Given {
+  readonly figures: Figures;
+  readonly usual: Values;
+  readonly worst: Values;
+  readonly loads: ReadonlyArray<Scale.Load>;
+}
+
+/** What is checked in. */
+export const given = (): Given => {
+  const figures = read();
+  return { figures, usual: valuesOf(figures, false), worst: valuesOf(figures, true), loads: Scale.steps };
+};
+
+/** Three digits, with a word for thousands and above. */
+export const short = (value: number): string => {
+  if (value === 0) return "0";
+  const exact = Number(value.toPrecision(value >= 1_000 ? 3 : 2));
+  if (exact >= 1e9) return `${Number((exact / 1e9).toPrecision(3))} billion`;
+  if (exact >= 1e6) return `${Number((exact / 1e6).toPrecision(3))} million`;
+  return exact >= 1 ? exact.toLocaleString("en-US") : String(exact);
+};
+
+/** Bytes by a thousand. */
+export const bytes = (value: number): string => {
+  const units = ["B", "KB", "MB", "GB", "TB", "PB"];
+  const power = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, value)) / 3)));
+  return `${Number((value / 1_000 ** power).toPrecision(3)).toLocaleString("en-US")} ${units[power]}`;
+};
+
+const dollars = (value: number): string => `$${short(value)}`;
+
+/** A cell for each load, with both numbers where the worst figures give another one. */
+const cells = (
+  { loads, usual, worst }: Given,
+  of: (load: Scale.Load, is: Values) => number,
+  text: (value: number) => string = short,
+): ReadonlyArray<string> =>
+  loads.map((load) => {
+    const [low, high] = [text(of(load, usual)), text(of(load, worst))];
+    return low === high ? low : `${low} – ${high}`;
+  });
+
+const byLoad = (it: Given, rows: ReadonlyArray<readonly [string, ReadonlyArray<string>]>): string =>
+  table(
+    ["", ...it.loads.map(({ runs, streams }) => `${short(streams)} streams, ${short(runs)} runs a second`)],
+    rows.map(([what, row]) => [what, ...row]),
+  );
+
+const gatewayTable = (it: Given): string => {
+  const row = (what: string, of: (needs: Scale.Gateways) => number, text?: (value: number) => string) =>
+    [what, cells(it, (load, is) => of(Scale.gateways(load, is)), text)] as const;
+  return byLoad(it, [
+    row("events a second", ({ events }) => events),
+    row("cores busy with events", ({ eventCores }) => eventCores),
+    row("cores busy with beginnings, ends and records", ({ runCores }) => runCores),
+    row("**processes, a core each**, with room", ({ processes }) => processes),
+    row("memory of open streams", ({ openBytes }) => openBytes, bytes),
+    row("runs that linger", ({ lingering }) => lingering),
+    row("of them within their process's bounds", ({ lingerRoom, lingering }) => Math.min(lingerRoom, lingering)),
+    row("memory of these", ({ lingerBytes }) => lingerBytes, bytes),
+    row("**memory**", ({ memoryBytes }) => memoryBytes, bytes),
+    row("to clients, a second", ({ bytesOut }) => bytesOut, bytes),
+    row("from clients, a second", ({ bytesIn }) => bytesIn, bytes),
+  ]);
+};
+
+const databaseTable = (it: Given): string => {
+  const row = (what: string, of: (needs: Scale.Database) => number, text?: (value: number) => string) =>
+    [what, cells(it, (load, is) => of(Scale.database(load, is)), text)] as const;
+  const bound = it.loads.map((load) => {
+    const both = [it.usual, it.worst].map((is) => Scale.bindingOf(Scale.database(load, is)));
+    return [...new Set(both)].join(" – ");
+  });
+  return byLoad(it, [
+    row("writes a second", ({ writes }) => writes),
+    row("transactions a second", ({ transactions }) => transactions),
+    row("write-ahead log a second", ({ walBytes }) => walBytes, bytes),
+    row("dead rows a second, for vacuum", ({ deadRows }) => deadRows),
+    row("rows that looks read a second, in one database", ({ lookRows }) => lookRows),
+    row("primaries for the write-ahead log", ({ needs }) => needs.WAL),
+    row("primaries for transactions", ({ needs }) => needs.transactions),
+    row("primaries for CPU", ({ needs }) => needs.CPU),
+    row("primaries for looks", ({ needs }) => needs.looks),
+    row("**primaries**, each with a standby", ({ primaries }) => primaries),
+    ["what asks for most", bound],
+    row("connections", ({ connections }) => connections),
+    row("connections for each primary", ({ connections, primaries }) => connections / primaries),
+    row("processes of poolers", ({ poolers }) => poolers),
+  ]);
+};
+
+const retentionTable = (it: Given): string =>
+  byLoad(it, [
+    ...retentions.map(
+      (days) =>
+        [
+          `disk of ${days === 1 ? "a day" : `${days} days`}`,
+          cells(it, (load, is) => Scale.database(load, is).dayBytes * days, bytes),
+        ] as const,
+    ),
+    ...retentions.map(
+      (days) =>
+        [
+          `shelves at one time, ${days === 1 ? "a day" : `${days} days`} kept`,
+          cells(it, (load, is) => Scale.database(load, is).primaries * (days + 2)),
+        ] as const,
+    ),
+    ["runs on a shelf", cells(it, (load, is) => (load.runs * 86_400) / Scale.database(load, is).primaries)],
+    ["how long the default of runs kept lasts, in seconds", cells(it, ({ runs }, is) => is.keptRuns / runs)],
+  ]);
+
+const costTable = (it: Given): string => {
+  const row = (what: string, of: (cost: Scale.Cost) => number, text = dollars) =>
+    [what, cells(it, (load, is) => of(Scale.cost(load, daysKept, is)), text)] as const;
+  return byLoad(it, [
+    row("gateways, a month", (cost) => cost.gateways),
+    row("primaries and standbys, a month", (cost) => cost.database),
+    row("their disks, a day of runs kept", (cost) => cost.disk),
+    row("traffic to clients, a month, as with any proxy", (cost) => cost.traffic),
+    row("a million runs, without traffic", (cost) => cost.millionRuns),
+    row(
+      "that, of what their output costs",
+      (cost) => cost.share * 100,
+      (value) => `${short(value)} %`,
+    ),
+  ]);
+};
+
+const wallTable = ({ usual, worst }: Given): string => {
+  const reached = Scale.walls.flatMap((wall) => {
+    const [first, early] = [Scale.reachedAt(wall, usual), Scale.reachedAt(wall, worst)];
+    return first === undefined || early === undefined ? [] : [{ wall, first, early }];
+  });
+  const text = (low: number, high: number) =>
+    short(low) === short(high) ? short(low) : `${short(low)} – ${short(high)}`;
+  return table(
+    ["runs a second", "open streams", "what breaks", "what then"],
+    reached
+      .sort((a, b) => a.first.runs - b.first.runs)
+      .map(({ early, first, wall }) => [
+        text(early.runs, first.runs),
+        text(early.streams, first.streams),
+        wall.what,
+        wall.instead,
+      ]),
+  );
+};
+
+const stepTable = (it: Given): string =>
+  table(
+    ["at", "what it is over, worst first"],
+    it.loads.map((load) => {
+      const over = Scale.walls
+        .map((wall) => ({ wall, times: wall.times(load, it.worst) }))
+        .filter(({ times }) => times > 1)
+        .sort((a, b) => b.times - a.times);
+      const words = over.map(({ times, wall }) => `${wall.what} (${short(times)} ×)`);
+      return [`${short(load.streams)} streams, ${short(load.runs)} runs a second`, words.join("; ")];
+    }),
+  );
+
+const measuredTable = ({ figures }: Given): string =>
+  table(
+    ["`--set`", "figure", "measured", "worst", "where it comes from", "under which load"],
+    Object.entries(figures.measured).map(([name, { load, source, unit, value, worst, what }]) => [
+      `\`${name}\``,
+      what,
+      `${value.toLocaleString("en-US")} ${unit}`,
+      worst === value ? "" : `${worst.toLocaleString("en-US")} ${unit}`,
+      source,
+      load,
+    ]),
+  );
+
+const assumedTable = ({ figures }: Given, which: "set" | "assumed"): string =>
+  table(
+    ["`--set`", which === "set" ? "what this version sets" : "assumption", "", "why"],
+    Object.entries(figures[which]).map(([name, { unit, value, what, why }]) => [
+      `\`${name}\``,
+      what,
+      `${value.toLocaleString("en-US")}${unit === "" ? "" : ` ${unit}`}`,
+      why,
+    ]),
+  );
+
+/** Each table of the page by its name, in its order. */
+export const tables: Readonly<Record<string, (it: Given) => string>> = {
+  gateways: gatewayTable,
+  database: databaseTable,
+  retention: retentionTable,
+  cost: costTable,
+  walls: wallTable,
+  steps: stepTable,
+  measured: measuredTable,
+  set: (it) => assumedTable(it, "set"),
+  assumed: (it) => assumedTable(it, "assumed"),
+};
+
+/**
+ * One table of the page, of what is checked in.
+ *
+ * @throws Error where no table has that name
+ */
+export const printScale = (name: string): string => {
+  const print = tables[name];
+  if (print === undefined) throw new Error(`scale: no table is named ${name}`);
+  return print(given());
+};
