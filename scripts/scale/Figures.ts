@@ -80,9 +80,7 @@ export type Figures = typeof Figures.Type;
 
 /** The figures as they are checked in. */
 export const read = (): Figures =>
-  Schema.decodeUnknownSync(Schema.fromJsonString(Figures))(
-    readFileSync(new URL("./figures.json", import.meta.url), "utf8"),
-  );
+  Schema.decodeSync(Schema.fromJsonString(Figures))(readFileSync(new URL("./figures.json", import.meta.url), "utf8"));
 
 /**
  * Each figure as one number.
