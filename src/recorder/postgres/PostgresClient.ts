@@ -42,7 +42,7 @@ const quietMs = migrationMs + 2_000;
 /** The same once the process is about to end: its manager waits for it. */
 const hurriedMs = 3_000;
 
-/** The connections of a process, and how long each waits for a server that says nothing. */
+/** The connections of a process, at most as many as its pools may have, and how long each waits for a server that says nothing. */
 export class Sockets {
   readonly #open = new Set<Socket>();
   #quietMs = quietMs;

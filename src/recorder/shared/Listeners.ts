@@ -3,7 +3,7 @@
  */
 import type { Word } from "./SharedFacts.ts";
 
-/** Those who hear. */
+/** Those who hear: at most one a part of the process and one a question that waits here, each of which leaves when it ends. */
 export class Listeners {
   readonly #all = new Set<(word: Word) => void>();
 

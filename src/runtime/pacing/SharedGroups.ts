@@ -23,7 +23,7 @@ export interface SharingRun {
 export class SharedGroups {
   readonly #groups: Groups;
   readonly #facts: SharedFacts | undefined;
-  /** Runs that have counted a retry in the store, until it has gone or was given back. */
+  /** Runs that have counted a retry in the store, until it has gone or was given back: at most those that go on here. */
   readonly #counted = new Set<string>();
 
   constructor(groups: Groups, facts: SharedFacts | undefined) {
