@@ -60,7 +60,7 @@ interface ExportOptions {
 
 const fail = failing("runs export");
 
-/** Whoever forgets the id must not get what cannot be shared: that has to be asked for. */
+/** A call that forgets the id must not print what cannot be shared: that has to be asked for. */
 const chosen = Effect.fnUntraced(function* ({ all, id, includeLive, name, out }: ExportOptions) {
   if (Option.isSome(id)) {
     if (all || includeLive) return yield* fail("refused", "name a run, or --all for every one, and not both");
