@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Effect } from "effect";
-import { type Place, play } from "./histories/Playing.ts";
+import { counted, type Place, play, told } from "./histories/Playing.ts";
 import * as Cluster from "./postgres/Cluster.ts";
 import * as SocketProxy from "./postgres/SocketProxy.ts";
 
@@ -56,17 +56,6 @@ const place: typeof inFile = values.store === "postgres" ? inPostgres : inFile;
 const played = await Effect.runPromise(
   Effect.scoped(Effect.flatMap(place, (it) => play({ seed, processes, seconds }, it))),
 );
-const { kills, operations, problems, resets, stops } = played;
-for (const { rule, told } of problems) console.log(`${rule}: ${told}`);
-// A history is not played again as it was: what its processes wrote down of these runs is all that there is.
-for (const it of operations.toSorted((one, other) => one.from - other.from)) {
-  if (problems.some(({ told }) => told.startsWith(`${it.run}: `))) console.log(JSON.stringify(it));
-}
-const taken = Object.entries(Object.groupBy(operations, ({ kind }) => kind)).map(
-  ([kind, all]) => `${all.filter((it) => it.outcome === "ok").length} ${kind}`,
-);
-const count = (outcome: string) => operations.filter((it) => it.outcome === outcome).length;
-console.log(
-  `seed ${seed}, ${values.store}: ${operations.length} operations (${count("ok")} taken: ${taken.join(", ")}; ${count("refused")} refused, ${count("unknown")} unknown), ${kills} kills, ${stops} stops, ${resets} resets; ${problems.length} problems`,
-);
-process.exit(problems.length === 0 ? 0 : 1);
+for (const line of told(played)) console.log(line);
+console.log(`seed ${seed}, ${values.store}: ${counted(played)}; ${played.problems.length} problems`);
+process.exit(played.problems.length === 0 ? 0 : 1);

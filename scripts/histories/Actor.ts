@@ -13,7 +13,7 @@ import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import * as E from "../../test/recorder/Entries.ts";
 import { seeded } from "../../test/Seeded.ts";
 import { ShiftedClock } from "../kill/ShiftedClock.ts";
-import { HistoryLog, type Kind, now } from "./History.ts";
+import { HistoryLog, type Kind, now, storeAwayCode } from "./History.ts";
 
 /** What the parent says. */
 export const Life = Schema.fromJsonString(
@@ -243,7 +243,11 @@ const layerOf = ({ actor, leaseMs, store }: Life) => {
 const lived = (life: Life) =>
   Effect.gen(function* () {
     const clock = new ShiftedClock(yield* Clock.Clock, life.aheadMs);
-    const services = yield* Effect.provideService(Layer.build(layerOf(life)), Clock.Clock, clock);
+    const services = yield* Effect.provideService(Layer.build(layerOf(life)), Clock.Clock, clock).pipe(
+      Effect.tapError(({ reason }) =>
+        reason === "unavailable" ? Effect.sync(() => process.exit(storeAwayCode)) : Effect.void,
+      ),
+    );
     const recorder = Context.get(services, RunRecorder);
     const actor = new Actor(life, recorder);
     process.stdout.write("ready\n");

@@ -47,6 +47,9 @@ export interface Operation extends Omit<typeof Begun.Type, "n"> {
   readonly saw?: ReadonlyArray<number> | undefined;
 }
 
+/** The exit code of a process that has found its store away when it began: the next life of it tries again. */
+export const storeAwayCode = 3;
+
 /** How a run stands in the end, by the store's word. */
 export interface Final {
   readonly run: string;

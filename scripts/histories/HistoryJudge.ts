@@ -49,6 +49,18 @@ const isThere = ({ end, notes, questions }: Final, { id, kind }: Operation): boo
   return kind === "end" ? end === id : undefined;
 };
 
+/**
+ * A note that was under way when its own process gave the run back is a late fact (L1), which the record takes while nobody drives
+ * the run: whoever claimed it meanwhile has given it back too.
+ */
+const isLateFact = (all: OneRun["all"], note: Operation, drivers: ReadonlyArray<Operation>): boolean => {
+  const over = note.to ?? Number.POSITIVE_INFINITY;
+  const gaveBack = of(all, "park", "release", "end").filter((it) => maybe(it) && it.from < over);
+  const isUnderWay = (it: Operation) => it.actor === note.actor && note.from < (it.to ?? Number.POSITIVE_INFINITY);
+  const isFree = (driver: Operation) => gaveBack.some((it) => it.actor === driver.actor && it.from > driver.from);
+  return gaveBack.some(isUnderWay) && drivers.some(isFree);
+};
+
 const rules = {
   /** What was acknowledged is on record. */
   missing: ({ all, final, isKnown }: OneRun & { readonly isKnown: boolean }) => [
@@ -126,6 +138,7 @@ const rules = {
       // Of claims that found the same notes the one that was over first is not the last.
       const drivers = latest.length === 0 ? begun : latest.filter((it) => !latest.some((other) => before(it, other)));
       if (drivers.some(({ actor }) => actor === note.actor)) return [];
+      if (isLateFact(all, note, drivers)) return [];
       const silent = of(all, "claim").some(
         (it) => it.actor === note.actor && it.outcome === "unknown" && it.from < (note.to ?? Infinity),
       );

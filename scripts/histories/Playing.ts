@@ -13,7 +13,7 @@ import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { seeded } from "../../test/Seeded.ts";
 import type { SocketProxy } from "../postgres/SocketProxy.ts";
-import { type Final, type Operation, operations } from "./History.ts";
+import { type Final, type Operation, operations, storeAwayCode } from "./History.ts";
 import { problems, type Rule } from "./HistoryJudge.ts";
 
 /** Where a history is played. */
@@ -24,19 +24,57 @@ export interface Place {
   readonly proxy?: SocketProxy;
 }
 
+/** What is wrong with a history, each problem with what its processes wrote down of its run: it cannot be played again as it was. */
+export const told = ({ operations, problems }: Played): ReadonlyArray<string> => [
+  ...problems.map(({ rule, told }) => `${rule}: ${told}`),
+  ...operations
+    .filter(({ run }) => problems.some((it) => it.told.startsWith(`${run}: `)))
+    .toSorted((one, other) => one.from - other.from)
+    .map((it) => JSON.stringify(it)),
+];
+
+/** What happened, in numbers. */
+export const counted = ({ kills, operations, resets, stops }: Happened): string => {
+  const taken = Object.entries(Object.groupBy(operations, ({ kind }) => kind)).map(
+    ([kind, all]) => `${all.filter((it) => it.outcome === "ok").length} ${kind}`,
+  );
+  const count = (outcome: string) => operations.filter((it) => it.outcome === outcome).length;
+  return `${operations.length} operations (${count("ok")} taken: ${taken.join(", ")}; ${count("refused")} refused, ${count("unknown")} unknown), ${kills} kills, ${stops} stops, ${resets} resets`;
+};
+
 /** How a history is drawn. */
 export interface Given {
   readonly seed: number;
   readonly processes: number;
   readonly seconds: number;
+  /** It goes on until this holds of it, however slow the machine is; `secondsMax` is the longest that it may take. */
+  readonly until?: (so: Happened) => boolean;
 }
 
-/** What was played. */
-export interface Played {
+/** What has happened in a history so far. */
+export interface Happened {
   readonly operations: ReadonlyArray<Operation>;
   readonly kills: number;
   readonly stops: number;
   readonly resets: number;
+}
+
+/** Longest that a history may take that goes on until something holds of it, in seconds. */
+export const secondsMax = 150;
+
+/**
+ * Whether a history proves something: in one in which nothing was taken, refused or killed nothing could go wrong.
+ *
+ * @param isCut connections break in it
+ */
+export const isRich = ({ kills, operations, resets }: Happened, isCut: boolean): boolean =>
+  operations.filter(({ outcome }) => outcome === "ok").length > 30 &&
+  operations.filter(({ reason }) => reason === "owned" || reason === "fenced").length > 5 &&
+  kills > 0 &&
+  (resets > 0 || !isCut);
+
+/** What was played. */
+export interface Played extends Happened {
   readonly problems: ReadonlyArray<{ readonly rule: Rule; readonly told: string }>;
 }
 
@@ -88,19 +126,22 @@ export const play = (given: Given, place: Place): Effect.Effect<Played, unknown,
       Effect.sync(() => mkdtempSync(join(tmpdir(), "histories-"))),
       (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
     );
-    const plans = draw(given);
+    const plans = draw({ ...given, seconds: given.until === undefined ? given.seconds : secondsMax });
     const counts = { kills: 0, stops: 0, resets: 0 };
-    const resets = resetting(given, place, counts);
-    const living = Effect.forEach(
-      plans,
-      (lives, index) => lifetimes(folder, place, lives, index, given.seconds, counts),
-      {
-        concurrency: "unbounded",
-      },
-    );
-    yield* Effect.raceFirst(living, resets);
     const actors = plans.flat().map(({ actor }) => actor);
-    const all = actors.flatMap((actor) => operations(logOf(folder, actor), actor));
+    const written = () => actors.flatMap((actor) => operations(logOf(folder, actor), actor));
+    const begunAt = performance.now();
+    const isOver = () => {
+      const seconds = (performance.now() - begunAt) / 1_000;
+      if (seconds <= given.seconds || seconds > secondsMax) return seconds > secondsMax;
+      return given.until?.({ operations: written(), ...counts }) ?? true;
+    };
+    const resets = resetting(given, place, counts);
+    const living = Effect.forEach(plans, (lives, index) => lifetimes(folder, place, lives, index, isOver, counts), {
+      concurrency: "unbounded",
+    });
+    yield* Effect.raceFirst(living, resets);
+    const all = written();
     const finals = yield* finalsOf(place);
     return { operations: all, ...counts, problems: problems({ operations: all, finals }) };
   });
@@ -128,14 +169,13 @@ const lifetimes = Effect.fnUntraced(function* (
   place: Place,
   lives: ReadonlyArray<LifePlan>,
   index: number,
-  seconds: number,
+  isOver: () => boolean,
   counts: { kills: number; stops: number },
 ) {
   const ended: Array<string> = [];
-  const until = performance.now() + seconds * 1_000;
   for (const [life, plan] of lives.entries()) {
     // To start a process takes its time too.
-    if (performance.now() > until) return;
+    if (isOver()) return;
     const { actor, aheadMs, seed } = plan;
     const ids = (index * 1_000 + life + 1) * idsOfLife;
     const argument = { actor, seed, ids, log: logOf(folder, actor), store: place.store, leaseMs, aheadMs, ended };
@@ -164,6 +204,7 @@ const lifeOf = Effect.fnUntraced(function* (
     child.kill("SIGCONT");
   }
   const early = yield* Effect.timeoutOption(Deferred.await(ended), Math.max(1, plan.ms - (plan.stops[0]?.at ?? 0)));
+  if (early._tag === "Some" && early.value === storeAwayCode) return;
   if (early._tag === "Some") return yield* Effect.die(new Error(`${plan.actor} failed: ${told()}`));
   if (plan.isKilled) counts.kills += 1;
   child.kill(plan.isKilled ? "SIGKILL" : "SIGTERM");

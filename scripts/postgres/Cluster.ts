@@ -42,7 +42,7 @@ const portDefault = 5432;
 const superuser = "postgres";
 
 /** What the server is told: a test's data need not outlive the machine, and nothing listens on a port. */
-const settings = ["fsync=off", "max_connections=60", "shared_buffers=32MB", "log_min_messages=fatal"];
+const settings = ["fsync=off", "max_connections=200", "shared_buffers=32MB", "log_min_messages=fatal"];
 
 /** The folder of the newest PostgreSQL of this machine; undefined where there is none. */
 export const programs = (): string | undefined => {

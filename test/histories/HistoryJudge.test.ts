@@ -78,6 +78,17 @@ const good: Readonly<Record<string, History>> = {
     ],
     finals: [final([2])],
   },
+  "whose owner gave the run back while its last note was under way, which came when nobody drove the run": {
+    operations: [
+      did("a", "start", 1),
+      did("a", "park", 2, { from: 1_000, to: 9_000 }),
+      did("a", "note", 3, { from: 1_100, to: 9_100 }),
+      did("b", "claim", 4, { from: 2_000, to: 2_100, saw: [] }),
+      did("b", "note", 5, { from: 3_000, to: 3_100 }),
+      did("b", "end", 6, { from: 4_000, to: 4_100 }),
+    ],
+    finals: [final([5, 3], { end: 6 })],
+  },
 };
 
 const bad: Readonly<Record<string, History & { readonly rule: Rule }>> = {
@@ -193,6 +204,28 @@ const bad: Readonly<Record<string, History & { readonly rule: Rule }>> = {
       did("a", "note", 4, { outcome: "unknown", to: undefined }),
     ],
     finals: [final([3, 4])],
+  },
+  "a note that was under way when its owner gave the run back comes while another one drives it": {
+    rule: "owner",
+    operations: [
+      did("a", "start", 1),
+      did("a", "park", 2, { from: 1_000, to: 9_000 }),
+      did("a", "note", 3, { from: 1_100, to: 9_100 }),
+      did("b", "claim", 4, { from: 2_000, to: 2_100, saw: [] }),
+      did("b", "note", 5, { from: 3_000, to: 3_100 }),
+    ],
+    finals: [final([5, 3])],
+  },
+  "a note that began when its owner had given the run back": {
+    rule: "owner",
+    operations: [
+      did("a", "start", 1),
+      did("a", "release", 2, { outcome: "unknown" }),
+      did("b", "claim", 4, { saw: [] }),
+      did("b", "end", 5),
+      did("a", "note", 6),
+    ],
+    finals: [final([6], { end: 5 })],
   },
   "of two claims that found the same the first one writes": {
     rule: "owner",
