@@ -67,6 +67,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: group, named: "that this process has lost" }],
   },
   {
+    name: "a group that meets another process's commit is left to the other way at once",
+    breaks: "the price of two workers on one file",
+    within: "#flush",
+    find: 'if (made === "locked" && !this.#isClosed && this.#locked < lockedMax) {',
+    replace: 'if (made === "locked" && !this.#isClosed && this.#locked < 0) {',
+    proofs: [{ test: group, named: "wait for another process's commit" }],
+  },
+  {
+    name: "a group waits for another process's lock once its recorder has closed",
+    breaks: "L11",
+    within: "#flush",
+    find: 'if (made === "locked" && !this.#isClosed && this.#locked < lockedMax) {',
+    replace: 'if (made === "locked" && this.#locked < lockedMax) {',
+    proofs: [{ test: group, named: "are left to the other way when the recorder closes" }],
+  },
+  {
     name: "a run of which this process knows nothing is begun anew by any entry",
     breaks: "L7",
     within: "#open",

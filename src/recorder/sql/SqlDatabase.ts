@@ -74,7 +74,7 @@ export class SqlDatabase {
     if (step !== undefined && !options.shared.client) {
       this.step = (body) => {
         const made = this.#newer.unwritable === undefined ? step(body) : undefined;
-        if (made !== undefined) this.#patience.over();
+        if (typeof made === "object") this.#patience.over();
         return made;
       };
     }
@@ -100,7 +100,7 @@ export class SqlDatabase {
   }
 
   /**
-   * Runs a transaction that may write in this very step, and commits it where its body gives a value. Undefined says that
+   * Runs a transaction that may write in this very step, and commits it where its body gives a value. Anything else says that
    * nothing is committed, whatever the reason: `write` finds out. Left out where the store cannot.
    */
   readonly step: SqlNodeSqlite.Step | undefined;

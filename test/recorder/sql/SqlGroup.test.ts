@@ -22,6 +22,12 @@ const names = (count: number) => Array.from({ length: count }, (_, n) => `r${n}`
 const write = (recorder: Recorder, all: ReadonlyArray<readonly [runId: string, entries: ReadonlyArray<Entry>]>) =>
   Effect.forEach(all, ([runId, entries]) => Folder.together(recorder, runId, entries), { concurrency: "unbounded" });
 
+/** Lets so many turns of the event loop pass: a group is committed within one. */
+const turns = (count: number) =>
+  Effect.promise(async () => {
+    for (let turn = 0; turn < count; turn += 1) await new Promise((passed) => setImmediate(passed));
+  });
+
 /** A recorder over a file. Its first write is one by itself: it makes the lease. */
 const opened = Effect.gen(function* () {
   const file = yield* Folder.emptyPath;
@@ -119,6 +125,42 @@ describe("writes of several runs in one step", () => {
       const { recorder } = yield* Folder.openWithClient({ file: yield* Folder.emptyPath });
       yield* recorder.write("first", began("first"));
       assert.isUndefined(writeTogetherOf(recorder));
+    }),
+  );
+
+  it.effect("wait for another process's commit, and share the next one with those that come meanwhile", () =>
+    Effect.gen(function* () {
+      const { file, recorder } = yield* opened;
+      const other = new DatabaseSync(file);
+      yield* Effect.addFinalizer(() => Effect.sync(() => other.close()));
+      const before = yield* commits;
+      const told: Array<boolean> = [];
+      const take = (id: string) => writeTogetherOf(recorder)?.(id, began(id), (it) => told.push(it));
+      other.exec("BEGIN IMMEDIATE");
+      assert.isTrue(take("r"));
+      yield* turns(3);
+      assert.deepStrictEqual(told, []);
+      assert.isTrue(take("s"));
+      other.exec("ROLLBACK");
+      assert.isTrue(yield* Folder.together(recorder, "t", began("t")));
+      assert.deepStrictEqual(told, [true, true]);
+      assert.strictEqual((yield* commits) - before, 1);
+    }),
+  );
+
+  it.effect("that wait for another process's commit are left to the other way when the recorder closes", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      const scope = yield* Scope.make();
+      const recorder = yield* Scope.provide(Folder.open({ file, lockWaitMs: 1 }), scope);
+      yield* recorder.write("first", began("first"));
+      const other = new DatabaseSync(file);
+      yield* Effect.addFinalizer(() => Effect.sync(() => other.close()));
+      const told: Array<boolean> = [];
+      other.exec("BEGIN IMMEDIATE");
+      assert.isTrue(writeTogetherOf(recorder)?.("r", began("r"), (it) => told.push(it)));
+      yield* Scope.close(scope, Exit.void);
+      assert.deepStrictEqual(told, [false]);
     }),
   );
 

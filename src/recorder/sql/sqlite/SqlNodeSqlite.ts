@@ -41,6 +41,9 @@ const statementsMax = 256;
 /** The journal is cut back to this many bytes after a checkpoint. */
 const journalBytes = 16 * 1024 * 1024;
 
+/** SQLite's codes for a lock of another connection: busy, locked. */
+const lockCodes: ReadonlySet<number> = new Set([5, 6]);
+
 /** SQLite's codes after which a connection is opened anew: readonly, I/O error, corrupt, cannot open, not a database. */
 const staleCodes: ReadonlySet<number> = new Set([8, 10, 11, 14, 26]);
 
@@ -105,9 +108,10 @@ export type Ask = (sql: string, params: ReadonlyArray<string | number | null>) =
 
 /**
  * Runs a transaction now, and commits it where its body gives a value. Undefined says that nothing is committed: the body gave
- * none, or the database is locked, in use by another transaction or broken, which a transaction that may wait finds out.
+ * none, or the database is in use by another transaction or broken, which a transaction that may wait finds out. `locked` says
+ * that nothing is committed because another process writes, which takes it less than a millisecond.
  */
-export type Step = <A extends object>(body: (ask: Ask) => A | undefined) => A | undefined;
+export type Step = <A extends object>(body: (ask: Ask) => A | undefined) => A | "locked" | undefined;
 
 const steps = new WeakMap<SqlClient.SqlClient, Step>();
 
@@ -214,7 +218,7 @@ class Connection implements SqlConnection.Connection {
   }
 
   /** Runs a body whose statements are run as they are asked. */
-  step<A extends object>(body: (ask: Ask) => A | undefined): A | undefined {
+  step<A extends object>(body: (ask: Ask) => A | undefined): A | "locked" | undefined {
     try {
       this.#prepared(begin).run();
       const made = body((sql, params) => this.#prepared(sql).all(...params));
@@ -223,6 +227,7 @@ class Connection implements SqlConnection.Connection {
       return made;
     } catch (cause) {
       this.#undo();
+      if (lockCodes.has(primaryCode(cause) ?? 0)) return "locked";
       this.#told(cause);
       return undefined;
     }
