@@ -17,7 +17,7 @@ import * as Queue from "effect/Queue";
 import * as Scheduler from "effect/Scheduler";
 import type * as Scope from "effect/Scope";
 import type { SqlError } from "effect/sql/SqlError";
-import { endsWithin } from "../MonotonicTime.ts";
+import { endsWithin, inRealTime } from "../MonotonicTime.ts";
 import { invalid, RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import type { WriteTogether } from "../RunRecorder.ts";
@@ -242,7 +242,13 @@ export const makeTogether = (
     if (database.step === undefined) return undefined;
     const services = yield* Effect.context<never>();
     const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher();
-    const group = new SqlGroup(database, lease, services, (flush) => dispatcher.scheduleTask(flush, 0));
+    // A lock takes real time, also where a test moves the clock.
+    const pause = inRealTime(lockedPauseMs);
+    const group = new SqlGroup(database, lease, services, {
+      soon: (flush) => dispatcher.scheduleTask(flush, 0),
+      // A group is no fiber: it would cost each write more than its share of a commit.
+      later: (flush) => void Effect.runForkWith(services)(Effect.andThen(pause, Effect.sync(flush))),
+    });
     yield* Effect.addFinalizer(() => Effect.sync(() => group.close()));
     return (runId, entries, told) => group.take(runId, entries, told);
   });
@@ -257,26 +263,29 @@ interface CommittedSoon {
   readonly taken: ReadonlySet<SoonJob>;
 }
 
+/** When a group is committed. */
+interface Times {
+  /** In a step of its own, once what is ready to write has done so. */
+  readonly soon: (flush: () => void) => void;
+  /** When another process's commit should be over. */
+  readonly later: (flush: () => void) => void;
+}
+
 class SqlGroup {
   readonly #database: SqlDatabase;
   readonly #lease: SqlLease;
   readonly #services: Context.Context<never>;
-  readonly #soon: (flush: () => void) => void;
+  readonly #times: Times;
   /** At most `queuedWritesMax`. */
   #jobs: Array<SoonJob> = [];
   #locked = 0;
   #isClosed = false;
 
-  constructor(
-    database: SqlDatabase,
-    lease: SqlLease,
-    services: Context.Context<never>,
-    soon: (flush: () => void) => void,
-  ) {
+  constructor(database: SqlDatabase, lease: SqlLease, services: Context.Context<never>, times: Times) {
     this.#database = database;
     this.#lease = lease;
     this.#services = services;
-    this.#soon = soon;
+    this.#times = times;
   }
 
   /** Takes a write into the next commit; see `WriteTogether`. */
@@ -285,7 +294,7 @@ class SqlGroup {
     const checked = SqlEntryCheck.readable(runId, entries);
     if ("reason" in checked) return false;
     this.#jobs.push({ runId, entries: checked, told });
-    if (this.#jobs.length === 1) this.#soon(() => this.#flush());
+    if (this.#jobs.length === 1) this.#times.soon(() => this.#flush());
     return true;
   }
 
@@ -302,8 +311,8 @@ class SqlGroup {
     const made = id === undefined ? undefined : this.#database.step?.((ask) => this.#transaction(ask, id, jobs));
     if (made === "locked" && !this.#isClosed && this.#locked < lockedMax) {
       this.#locked += 1;
-      // A lock takes real time, also where a test moves the clock. What comes meanwhile joins these.
-      setTimeout(() => this.#flush(), lockedPauseMs);
+      // What comes meanwhile joins these.
+      this.#times.later(() => this.#flush());
       return;
     }
     [this.#jobs, this.#locked] = [[], 0];
