@@ -29,6 +29,7 @@ export const long: ReadonlyArray<string> = [
   "test/cli/outage.test.ts",
   "test/cli/paths.test.ts",
   "test/cli/processes.test.ts",
+  "test/cli/runs/cancel.test.ts",
   "test/cli/runs/importFile.test.ts",
   "test/cli/runs/runsFile.test.ts",
   "test/cli/serve.test.ts",

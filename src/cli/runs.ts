@@ -1,8 +1,9 @@
 /**
- * `stream-recovery runs`: looks at the runs on record, and answers their questions.
+ * `stream-recovery runs`: looks at the runs on record, answers their questions, and cancels runs.
  */
 import { Command } from "effect/cli";
 import { answerCommand } from "./runs/answer.ts";
+import { cancelCommand } from "./runs/cancel.ts";
 import { exportCommand } from "./runs/export.ts";
 import { importCommand } from "./runs/import.ts";
 import { listCommand } from "./runs/list.ts";
@@ -12,12 +13,13 @@ import { watchCommand } from "./runs/watch.ts";
 
 /** `runs`, with its subcommands. */
 export const runsCommand = Command.make("runs").pipe(
-  Command.withDescription("List, tell, follow, answer, export, import and forget the runs on record"),
+  Command.withDescription("List, tell, follow, answer, cancel, export, import and forget the runs on record"),
   Command.withSubcommands([
     listCommand,
     showCommand,
     watchCommand,
     answerCommand,
+    cancelCommand,
     exportCommand,
     importCommand,
     pruneCommand,

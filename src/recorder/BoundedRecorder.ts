@@ -93,6 +93,7 @@ const make = (recorder: Service): BoundedRecorder => {
     prune: (query) => recorder.prune(query),
     ...(recorder.probe === undefined ? {} : { probe: recorder.probe }),
     ...(recorder.shared === undefined ? {} : { shared: recorder.shared }),
+    ...(recorder.cancels === undefined ? {} : { cancels: recorder.cancels }),
     ...(recorder.onLost === undefined ? {} : { onLost: (listener) => recorder.onLost?.(listener) ?? nothing }),
   };
 };

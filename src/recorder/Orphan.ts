@@ -58,6 +58,20 @@ export const due = (record: RunRecord): Due | undefined => {
   return (asked && dueOfQuestion(asked, response)) ?? undecided(record, response, asked);
 };
 
+/**
+ * Says what has to be decided of a run that no process drives and that its user has cancelled, whatever is due otherwise.
+ *
+ * @returns undefined where nothing was asked for, or the run has ended
+ */
+export const cancelled = (record: RunRecord): Extract<Due, { readonly _tag: "decide" }> | undefined => {
+  const [first, ...resumed] = lastResponse(record);
+  if (first === undefined || record.state === "ended") return undefined;
+  const response = { first, resumed, facts: factsOf([first, ...resumed]) };
+  const broke = lastBreak(record, first, newestQuestion(record, resumed.at(-1) ?? first));
+  const { attempt, input } = decides(record, response, broke, false);
+  return { _tag: "decide", attempt, input: { ...input, run: { ...input.run, user_cancelled: true } } };
+};
+
 /** Whether `StreamProcessor.takeUp` can ever take the run: without the digest of its transcript it refuses every request. */
 export const isResumable = ({ transcript }: RunRecord): boolean => transcript !== undefined;
 
@@ -190,7 +204,7 @@ const counts = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boo
 };
 
 const undecided = (record: RunRecord, response: Response, asked: Asked | undefined): Due => {
-  const { facts, first, resumed } = response;
+  const { facts, first } = response;
   const broke = lastBreak(record, first, asked);
   // A run that its own caller left is no failure of the provider: seen from a new process it is a crash like any other. So
   // is a response that was whole in a process that is gone.
@@ -202,6 +216,23 @@ const undecided = (record: RunRecord, response: Response, asked: Asked | undefin
   if (standing !== undefined && automatic && standing.decision.mode !== "resume" && !spent) {
     return { _tag: "offered", incident: standing };
   }
+  const decided = decides(record, response, broke, left);
+  return { ...decided, ...(standing === undefined || automatic ? {} : { standing }) };
+};
+
+/**
+ * What is decided of a response.
+ *
+ * @param broke the incident that it ended with
+ * @param left that incident says no more than that its own caller left
+ */
+const decides = (
+  record: RunRecord,
+  response: Response,
+  broke: RunIncident | undefined,
+  left: boolean,
+): Omit<Extract<Due, { readonly _tag: "decide" }>, "standing"> => {
+  const { facts, first, resumed } = response;
   const run = broke?.run ?? (resumed.at(-1) ?? first).run ?? unknownRun;
   const budget = record.budget ?? Runs.defaultBudget;
   return {
@@ -211,7 +242,7 @@ const undecided = (record: RunRecord, response: Response, asked: Asked | undefin
       facts: broke === undefined ? facts : withFactsOf(broke, response),
       failure: broke === undefined || left ? { kind: "crashed" } : broke.failure,
       run: {
-        ...(spent ? exhausted(run, budget) : run),
+        ...(isSpent(record) ? exhausted(run, budget) : run),
         mode: first.mode,
         resumable: false,
         throttle_wait_ms: 0,
@@ -224,7 +255,6 @@ const undecided = (record: RunRecord, response: Response, asked: Asked | undefin
       },
       budget,
     },
-    ...(standing === undefined || automatic ? {} : { standing }),
   };
 };
 

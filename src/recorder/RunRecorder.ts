@@ -14,6 +14,7 @@ import { type Answer, AnswerRefused, refusal } from "./Question.ts";
 import { RecorderError, refused } from "./RecorderError.ts";
 import { isListed, type RunQuery } from "./RunFilter.ts";
 import * as RunRecord from "./RunRecord.ts";
+import type { SharedCancels } from "./shared/SharedCancels.ts";
 import type { SharedFacts } from "./shared/SharedFacts.ts";
 
 export { RecorderError } from "./RecorderError.ts";
@@ -135,6 +136,8 @@ export class RunRecorder extends Context.Service<
     readonly hurry?: Effect.Effect<void>;
     /** What the processes of the store know together beside its runs. Left out where each knows its own. */
     readonly shared?: SharedFacts;
+    /** How processes of the store ask each other to cancel a run. Left out where no other process uses the store. */
+    readonly cancels?: SharedCancels;
   }
 >()("effect-stream-recovery/RunRecorder") {
   /**

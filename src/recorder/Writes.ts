@@ -231,7 +231,7 @@ export const calls: Readonly<
   },
   shared: {
     holds:
-      "What processes of other machines have to know: what a failed request has spent and its client was told, by a digest; a wait that a provider announced; what a group has spent; a run that somebody cancels.",
+      "What processes of other machines have to know: what a failed request has spent and its client was told, by a digest; a wait that a provider announced; what a group has spent; a run that its client cancels at another gateway.",
     occasions: [
       { when: "A gateway's run fails.", before: "Its client is told, at most half a second.", away: "fails" },
       { when: "A provider announces a wait.", before: "Nothing waits for it.", away: "fails" },
@@ -240,7 +240,13 @@ export const calls: Readonly<
         before: "It is decided, at most half a second.",
         away: "fails",
       },
-      { when: "A run that another process drives is cancelled.", before: "It is confirmed.", away: "fails" },
+      { when: "A client cancels a run that another gateway drives.", before: "It is confirmed.", away: "fails" },
+    ],
+  },
+  cancels: {
+    holds: "The id of a run that a person cancels, for an hour at most: the process that drives it takes the row away.",
+    occasions: [
+      { when: "A person cancels a run that another process drives.", before: "That process is told.", away: "fails" },
     ],
   },
   answer: {

@@ -127,9 +127,9 @@ const makeProcessor = Effect.gen(function* () {
   });
   yield* Effect.addFinalizer(() => Effect.sync(() => unheard?.()));
 
-  if (shared.recorder.shared !== undefined)
+  if (shared.recorder.cancels !== undefined)
     yield* StoredCancels.hearing(
-      shared.recorder.shared,
+      shared.recorder.cancels,
       ({ holder, run_id }) => holder === undefined && live.has(run_id),
       ({ run_id }) => live.get(run_id)?.stop("user"),
     );

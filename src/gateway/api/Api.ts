@@ -1,5 +1,5 @@
 /**
- * Describes the API under `/recovery/api`: the runs on record, their questions, and how to answer one. Its OpenAPI document stands at
+ * Describes the API under `/recovery/api`: the runs on record, their questions, and how to answer one or cancel a run. Its OpenAPI document stands at
  * `/recovery/api/openapi.json`.
  */
 import { Schema } from "effect";
@@ -17,7 +17,7 @@ import { AttachableRun } from "./Traffic.ts";
 /** Most runs of one page of a list. */
 export const listRunsMax = 500;
 
-/** The header that an answer and a try must carry: a page of another site cannot send it without a preflight, which is never granted. */
+/** The header that an answer, a cancel and a try must carry: a page of another site cannot send it without a preflight, which is never granted. */
 const answerHeader = "x-recovery-answer";
 
 /** There is nothing of this name. */
@@ -39,6 +39,7 @@ export class ApiRefused extends Schema.TaggedError<ApiRefused>()(
   "ApiRefused",
   {
     reason: Schema.Literals([
+      "not_told",
       "run_ended",
       "no_question",
       "stale_revision",
@@ -103,6 +104,20 @@ export const AnswerGiven = Schema.Struct({
   choice: Choice,
   /** Says that calls which ran or may have run may run again. */
   confirm_may_repeat: Schema.optionalKey(Schema.Boolean),
+});
+
+/** What became of a cancel. */
+export const RunCancelled = Schema.Struct({
+  /**
+   * `here`: the process that was asked drives the run. `told`: the process that drives it was told. `nobodys`: no process drove it, and
+   * it was ended on record. `stands`: a process has the run and has not answered; it cancels when it goes on.
+   */
+  outcome: Schema.Literals(["here", "told", "nobodys", "stands"]),
+  /** The process that drove the run, where it was another one. */
+  driver: Schema.optionalKey(Label),
+  /** The same in words. */
+  message: Schema.String,
+  run: RunSummary,
 });
 
 /** A path that is to be asked now. */
@@ -181,6 +196,15 @@ const runs = HttpApiGroup.make("runs")
       success: RunSummary,
       error: [ApiInvalid, ApiRefused, ...found],
     }).annotate(OpenApi.Description, "Answers a run's open question: once, and only while nothing has happened since"),
+    HttpApiEndpoint.post("cancel", "/runs/:id/cancel", {
+      params: runId,
+      headers: { [answerHeader]: Schema.Literal("1") },
+      success: RunCancelled,
+      error: [ApiInvalid, ApiRefused, ...found],
+    }).annotate(
+      OpenApi.Description,
+      "Ends a run in its user's name, whichever process drives it; one that no process drives is decided as cancelled",
+    ),
     HttpApiEndpoint.get("paths", "/paths", {
       success: Schema.Struct({ paths: Schema.Array(PathView) }),
     }).annotate(

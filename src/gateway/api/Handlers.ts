@@ -4,11 +4,15 @@
 import { Clock, Effect, Option, Result } from "effect";
 import { HttpApiBuilder } from "effect/http-api";
 import type { Choice } from "../../domain/Decision.ts";
+import { label } from "../../domain/Limits.ts";
 import { exportRun, IncidentExportError } from "../../recorder/export/IncidentExport.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import * as CrashRecovery from "../../runtime/crash/CrashRecovery.ts";
+import * as RunCancel from "../../runtime/crash/RunCancel.ts";
+import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
+import { cancelWords } from "../../story/CancelWords.ts";
 import { openQuestionOf } from "../../story/Question.ts";
 import { hasRecovered } from "../../story/RunStatus.ts";
 import { attemptsOf, lastRuleOf } from "../../story/RunSummary.ts";
@@ -45,6 +49,7 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
       const recorder = yield* RunRecorder;
       const traffic = yield* Effect.serviceOption(Traffic);
       const store = yield* Effect.serviceOption(StoreHealth);
+      const processor = yield* Effect.serviceOption(StreamProcessor);
       const paths = yield* PathBoard.here;
       const find = (id: string) => findRun(recorder, id);
       return handlers.handleAll({
@@ -58,6 +63,7 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
             Effect.mapError(unavailable),
           ),
         answer: ({ params, payload }) => answer(recorder, params.id, payload),
+        cancel: ({ params }) => cancel(recorder, processor, params.id),
         paths: () => Effect.map(paths?.list ?? Effect.succeed([]), (list) => ({ paths: inOrder(list).map(pathView) })),
         tryPath: ({ payload }) => tryPath(paths, payload.path),
         streams: () => streams(traffic),
@@ -125,6 +131,27 @@ const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service
     }),
   );
   return summaryOf(taken);
+});
+
+/** Longest that a cancel waits for a process that is silent, in milliseconds: a person looks at the page. It stands behind that. */
+const silentMs = 3_000;
+
+const cancel = Effect.fn("Api.cancel")(function* (
+  recorder: RunRecorder["Service"],
+  processor: Option.Option<StreamProcessor["Service"]>,
+  id: string,
+) {
+  const here = Option.getOrUndefined(Option.map(processor, (it) => it.cancel));
+  const told = yield* RunCancel.cancel(id, { silentMs, ...(here === undefined ? {} : { here }) }).pipe(
+    Effect.provideService(RunRecorder, recorder),
+    Effect.mapError(unavailable),
+  );
+  if (told === undefined) return yield* unknownRun();
+  const { driver, outcome, record } = told;
+  const message = cancelWords(told);
+  if (outcome === "ended") return yield* new ApiRefused({ reason: "run_ended", message });
+  if (outcome === "unheard") return yield* new ApiRefused({ reason: "not_told", message });
+  return { outcome, message, run: summaryOf(record), ...(driver === undefined ? {} : { driver: label(driver) }) };
 });
 
 /** It returns once the path was asked, so that its answer tells what was found. */

@@ -152,15 +152,28 @@ const say = (text: string, bad: boolean): void => {
   }, saidMs);
 };
 
+/** What the dialog says, by the ends of the names of its places. */
+type Asked = Readonly<Record<"title" | "run" | "text" | "no" | "yes", string>>;
+
+const retries = (calls: string, run: string): Asked => ({
+  ...{ title: "This may run again", run, no: "Do not retry", yes: "Retry anyway" },
+  text: `These calls ran or may have run, and a retry may run them once more: ${calls}.`,
+});
+
+const ends = (run: string): Asked => ({
+  ...{ title: "Cancel this run?", run, no: "Let it go on", yes: "Cancel the run" },
+  text: "It ends in its user’s name, whichever process drives it. Its client gets nothing more, its running tools are interrupted, and nothing of it is sent again.",
+});
+
 /** Asks twice; whether the second answer was yes. Escape is no. */
-const sure = (calls: string, run: string): Promise<boolean> =>
+const sure = (asked: Asked): Promise<boolean> =>
   new Promise((resolve) => {
     const dialog = document.querySelector("dialog");
-    const text = document.getElementById("confirm-text");
-    if (dialog === null || text === null) return resolve(false);
-    const named = document.getElementById("confirm-run");
-    if (named !== null) named.textContent = run;
-    text.textContent = `These calls ran or may have run, and a retry may run them once more: ${calls}.`;
+    if (dialog === null) return resolve(false);
+    for (const [name, words] of Object.entries(asked)) {
+      const place = document.getElementById(`confirm-${name}`);
+      if (place !== null) place.textContent = words;
+    }
     dialog.returnValue = "no";
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
     dialog.showModal();
@@ -170,42 +183,47 @@ const sure = (calls: string, run: string): Promise<boolean> =>
 const answer = async (button: PageElement): Promise<void> => {
   const { choice, confirm, of = "", revision, run } = button.dataset;
   if (choice === undefined || run === undefined) return;
-  if (confirm !== undefined && !(await sure(confirm, of))) return;
-  button.disabled = true;
-  try {
-    const response = await fetch(`api/runs/${encodeURIComponent(run)}/answer`, {
-      method: "POST",
-      headers: { "content-type": "application/json", "x-recovery-answer": "1" },
-      body: JSON.stringify({
-        revision: Number(revision),
-        choice,
-        ...(confirm === undefined ? {} : { confirm_may_repeat: true }),
-      }),
-    });
-    const told: unknown = await response.json();
-    say(response.ok ? `Answered: ${button.textContent}` : `Not answered: ${messageOf(told)}`, !response.ok);
-  } catch {
-    say("Not answered: the server cannot be reached", true);
-  }
-  await settle(button);
+  if (confirm !== undefined && !(await sure(retries(confirm, of)))) return;
+  const given = { revision: Number(revision), choice, ...(confirm === undefined ? {} : { confirm_may_repeat: true }) };
+  await post(button, `runs/${encodeURIComponent(run)}/answer`, given, ({ ok, told }) =>
+    say(ok ? `Answered: ${button.textContent}` : `Not answered: ${messageOf(told)}`, !ok),
+  );
+};
+
+/** Ends a run in its user's name. */
+const cancel = async (button: PageElement): Promise<void> => {
+  const { cancel: run = "", of = "" } = button.dataset;
+  if (!(await sure(ends(of)))) return;
+  say("Cancelling …", false);
+  await post(button, `runs/${encodeURIComponent(run)}/cancel`, {}, ({ ok, told }) =>
+    say(ok ? messageOf(told) : `Not cancelled: ${messageOf(told)}`, !ok),
+  );
 };
 
 /** Has a path asked now. */
 const tryPath = async (button: PageElement): Promise<void> => {
-  button.disabled = true;
   say("Asking …", false);
-  try {
-    const response = await fetch("api/paths/try", {
-      method: "POST",
-      headers: { "content-type": "application/json", "x-recovery-answer": "1" },
-      body: JSON.stringify({ path: button.dataset.path }),
-    });
-    const told: unknown = await response.json();
+  await post(button, "paths/try", { path: button.dataset.path }, ({ ok, told }) => {
     const isBack = typeof told === "object" && told !== null && "state" in told && told.state !== "down";
-    if (!response.ok) say(`Not asked: ${messageOf(told)}`, true);
+    if (!ok) say(`Not asked: ${messageOf(told)}`, true);
     else say(isBack ? "It can be reached again" : "It cannot be reached yet", !isBack);
+  });
+};
+
+/** Sends what a button is for to the API, once at a time. */
+const post = async (
+  button: PageElement,
+  path: string,
+  body: object,
+  answered: (answered: { readonly ok: boolean; readonly told: unknown }) => void,
+): Promise<void> => {
+  button.disabled = true;
+  try {
+    const headers = { "content-type": "application/json", "x-recovery-answer": "1" };
+    const response = await fetch(`api/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    answered({ ok: response.ok, told: await response.json() });
   } catch {
-    say("Not asked: the server cannot be reached", true);
+    say("No answer: the server cannot be reached", true);
   }
   await settle(button);
 };
@@ -226,6 +244,7 @@ document.addEventListener("click", ({ target }) => {
   if (button === null) return;
   if (button.dataset.choice !== undefined) void answer(button);
   if (button.dataset.path !== undefined) void tryPath(button);
+  if (button.dataset.cancel !== undefined) void cancel(button);
   if (button.id === "confirm-yes") document.querySelector("dialog")?.close("yes");
   if (button.id === "confirm-no") document.querySelector("dialog")?.close("no");
 });

@@ -43,7 +43,7 @@ export const pageFrame = (title: string, view: Html, live: boolean): string =>
 <header class="bar-top"><div><a class="brand" href="./">stream<span>-</span>recovery</a><span class="feed" id="feed" data-feed="start"><span id="feed-words" role="status">connecting</span><small id="feed-age"></small></span></div></header>
 <main id="view" tabindex="-1"${live && html` data-live="true"`}>${view}</main>
 <footer><noscript><p>Without JavaScript this page shows what is on record, but it does not update and cannot answer.</p></noscript><p>Facts, lengths and labels; never a prompt or a response. <a href="api/openapi.json">API</a> · <a href="../metrics">Metrics</a></p></footer>
-<dialog id="confirm" aria-labelledby="confirm-title"><h2 id="confirm-title">This may run again</h2><p id="confirm-run"></p><p id="confirm-text"></p><div><button type="button" class="plain" id="confirm-no">Do not retry</button><button type="button" class="risky" id="confirm-yes">Retry anyway</button></div></dialog>
+<dialog id="confirm" aria-labelledby="confirm-title"><h2 id="confirm-title"></h2><p id="confirm-run"></p><p id="confirm-text"></p><div><button type="button" class="plain" id="confirm-no"></button><button type="button" class="risky" id="confirm-yes"></button></div></dialog>
 <p class="said" id="said" role="status"></p>
 </body>
 </html>

@@ -93,6 +93,10 @@ const callWord = ({ record: { attempt, call, tool }, word }: CallStory): Readonl
     ? []
     : [html`<li>${label(tool)} (attempt ${attempt}, call ${call}): <b>${word.said}</b>, says ${word.by}.</li>`];
 
+/** Ends the run in its user's name, once the person has said so twice. */
+const cancelButton = ({ provider, run_id }: RunRecord): Html =>
+  html`<button type="button" class="cancel" id="cancel" data-cancel="${run_id}" data-of="${provider.model ?? provider.id}, run ${run_id}">Cancel run</button> · `;
+
 /**
  * The view of a run on the page: its picture, and what can be taken away of it.
  *
@@ -102,6 +106,6 @@ const callWord = ({ record: { attempt, call, tool }, word }: CallStory): Readonl
  */
 export const runView = (record: RunRecord, now: number, prices: Prices = noPrices, absence?: Absence): Html => {
   const id = encodeURIComponent(record.run_id);
-  return html`<nav class="crumbs" aria-label="This run"><a href="./">← All runs</a><span><a id="export" href="api/runs/${id}/export" download="run.json">Export (JSON)</a> · <a id="picture" href="picture.html?run=${id}" download="run.html">Save picture</a></span></nav>
+  return html`<nav class="crumbs" aria-label="This run"><a href="./">← All runs</a><span>${record.state !== "ended" && cancelButton(record)}<a id="export" href="api/runs/${id}/export" download="run.json">Export (JSON)</a> · <a id="picture" href="picture.html?run=${id}" download="run.html">Save picture</a></span></nav>
     ${runPicture(record, { now, answers: true, tells: false, prices, ...(absence === undefined ? {} : { absence }) }, runAddress)}`;
 };

@@ -51,6 +51,8 @@ export const beforeHead = Effect.fnUntraced(function* (error: RelayInterrupted, 
   const { client, upstream } = request;
   if (error.again_ms !== undefined) return waitsStill(error, error.again_ms, request);
   if (isGivenUp(error, error.retry_of !== undefined)) return refuse(request, yield* remembered(error, request));
+  // A client that is there has not cancelled by itself, and asks again where it is told of a fault that passes.
+  if (isCancelled(error)) return refuse(request, givenUp(error));
   if (error.response !== undefined) return yield* handedOn(error.response, error.headers, client);
   client.refuse({ status: 503, reason: "unavailable", message: error.message }, upstream, error.headers);
 });
@@ -70,7 +72,8 @@ export const behindHead = Effect.fnUntraced(function* (
   const { client, manner, plan } = request;
   const repeated = error.retry_of !== undefined;
   const said = error.failure.in_band === true || error.response !== undefined;
-  const isLeft = response.begun() && !response.handedOn() && isLeftToClient(manner, { repeated, said });
+  const isLeft =
+    !isCancelled(error) && response.begun() && !response.handedOn() && isLeftToClient(manner, { repeated, said });
   if (manner.onBreak !== "tell" || !plan.streaming || isLeft || isOfGateway(error)) return yield* client.break;
   const isTold = isGivenUp(error, repeated) && !response.handedOn() && !isOpen(error, manner);
   const { message } = isTold ? yield* remembered(error, request) : givenUp(error);
@@ -103,6 +106,9 @@ const waitsStill = (error: RelayInterrupted, againMs: number, { client, upstream
     ...error.headers,
   ]);
 };
+
+/** A person has ended the run: on the page, by the command line, or as its client at another place. It is not remembered for a repeat. */
+const isCancelled = ({ rule }: RelayInterrupted): boolean => rule === "user_cancelled";
 
 /** The run ended by this gateway's own doing, which says nothing of the request. */
 const isOfGateway = ({ reason, rule }: RelayInterrupted): boolean =>

@@ -124,6 +124,18 @@ const spending = (
   });
 };
 
+/** The process that drives a run, as its lease names it; undefined where none does, or its lease was taken from it. */
+export const driver = (database: SqlDatabase, runId: string): Effect.Effect<string | undefined, RecorderError> => {
+  const { leases, runs, sql } = database.tables;
+  return database.once(
+    Effect.map(
+      sql<{ readonly label: string }>`SELECT l.label FROM ${runs} r JOIN ${leases} l ON l.id = r.owner
+        WHERE r.run_id = ${runId} AND r.ended_at IS NULL AND l.fenced = 0`,
+      ([row]) => row?.label,
+    ),
+  );
+};
+
 /** Forgets what is over. */
 export const forget = ({
   database,

@@ -101,6 +101,8 @@ export class SqlLease {
   /** Runs that are driven under the lease as it is now. */
   #needs = 0;
   #beatAt = Number.NEGATIVE_INFINITY;
+  /** Called in the step in which the lease comes to be needed: by its first run, or by the first one behind its last. */
+  whenNeeded: () => void = () => undefined;
 
   constructor(tables: SqlTables, options: LeaseOptions) {
     this.#tables = tables;
@@ -208,8 +210,10 @@ export class SqlLease {
   drive(runId: string, lease: string, known?: Driven["known"]): void {
     const before = this.#driven.get(runId);
     const keeps = known !== undefined && (before !== undefined || this.#driven.size < recordsMax);
-    if (lease === this.#id && before?.lease !== lease) this.#needs += 1;
+    const needs = lease === this.#id && before?.lease !== lease;
+    if (needs) this.#needs += 1;
     this.#driven.set(runId, { lease, ...(keeps ? { known } : {}) });
+    if (needs && this.#needs === 1) this.whenNeeded();
   }
 
   /** Runs that are to be given back and are not yet. */

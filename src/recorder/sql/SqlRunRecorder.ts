@@ -183,7 +183,8 @@ export const make = (
     const recorder = {
       ...(beating === database ? {} : { hurry: Effect.sync(() => database.hurry()) }),
       ...serve({ database, lease, clock, waitMs: silentWaitMs }, write, words?.answered),
-      ...(words === undefined ? {} : { shared: words.facts }),
+      ...(words?.facts === undefined ? {} : { shared: words.facts }),
+      ...(words === undefined ? {} : { cancels: words.cancels }),
       // The lock's own wait comes to its end first, and says what it is.
       waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
       claimWaitMs: silentWaitMs + recorderWaitMs,

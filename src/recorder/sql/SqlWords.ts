@@ -1,6 +1,9 @@
 /**
  * Says and hears the words of a store's processes, and looks for what was missed.
  *
+ * On a server it connects processes of many machines. A file's processes are those of one machine: they tell each other of cancels alone,
+ * and each of them looks for those while it drives a run.
+ *
  * W1 A word is a bell: what it is about stands in a row before it is said, so that a word that is lost costs time and nothing else.
  * W2 A connection that listens and breaks is opened again, and then everything is looked at once.
  * W3 That words come is believed only when a word of its own has come back on that connection: a pooler takes LISTEN and drops
@@ -8,12 +11,14 @@
  */
 import { createHash } from "node:crypto";
 import * as Effect from "effect/Effect";
+import * as Queue from "effect/Queue";
 import * as Redacted from "effect/Redacted";
 import type * as Scope from "effect/Scope";
 import type { SqlError } from "effect/sql/SqlError";
 import type { Fragment } from "effect/sql/Statement";
 import type { RecorderError } from "../RecorderError.ts";
 import { Listeners } from "../shared/Listeners.ts";
+import type { SharedCancels } from "../shared/SharedCancels.ts";
 import { lookMs, type SharedFacts, toldKinds, type Word } from "../shared/SharedFacts.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFacts from "./SqlFacts.ts";
@@ -34,8 +39,10 @@ export type Answered = (runId: string) => Effect.Effect<void, SqlError>;
 
 /** What the processes of a store know together, and how its recorder says that a question is answered. */
 export interface Words {
-  readonly facts: SharedFacts;
-  readonly answered: Answered;
+  /** Left out for a file. */
+  readonly facts?: SharedFacts;
+  readonly cancels: SharedCancels;
+  readonly answered?: Answered;
 }
 
 /** First pause before a connection that listens is opened again, in milliseconds; each is twice as long as the one before. */
@@ -44,6 +51,9 @@ const pauseFirstMs = 100;
 /** Longest such pause, in milliseconds. */
 const pauseMaxMs = 5_000;
 
+/** From one look for cancels to the next over a file, in milliseconds: nothing tells of them there. */
+const fileLookMs = 500;
+
 /** From one time that what is over is forgotten to the next, in milliseconds. */
 const forgetMs = 60_000;
 
@@ -51,7 +61,7 @@ const forgetMs = 60_000;
 const channelDigits = 12;
 
 /**
- * Makes them; undefined where the store has no processes on other machines, or says nothing of a secret.
+ * Makes them; undefined where the store says nothing of a secret.
  *
  * @param ear hears what is said; left out, it is looked for. Its second connection is that of the heartbeat
  */
@@ -62,7 +72,7 @@ export const make = Effect.fnUntraced(function* (
   ear?: { readonly listen: Listen; readonly beating: SqlDatabase },
 ): Effect.fn.Return<Words | undefined, never, Scope.Scope> {
   const { dialect, meta, prefix, sql } = database.tables;
-  if (dialect.name !== "postgres") return undefined;
+  if (dialect.name !== "postgres") return yield* ofFile(database, lease, now);
   const row = sql<{ readonly value: string }>`SELECT value FROM ${meta} WHERE name = 'shared_key'`;
   // A store that cannot be written to now was made by a newer program: this one only reads it.
   const [found] = yield* Effect.orElseSucceed(database.once(row), () => []);
@@ -83,10 +93,36 @@ export const make = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(lookMs), look)));
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(forgetMs), forgetting(options))));
   if (ear !== undefined) yield* Effect.forkScoped(listenOn(ear.beating, channel, ear.listen, listeners, hearing));
+  const facts = SqlFacts.make(options);
   return {
-    facts: SqlFacts.make(options),
+    facts,
+    cancels: { ...facts, driver: (runId) => SqlFacts.driver(database, runId) },
     answered: (runId) => Effect.asVoid(sql`SELECT pg_notify(${channel}, ${`${answeredPrefix}${runId}`})`),
   };
+});
+
+/** Those of a file's processes. Nothing is told there, and what is over is forgotten by who puts the next. */
+const ofFile = Effect.fnUntraced(function* (
+  database: SqlDatabase,
+  lease: SqlLease,
+  now: () => number,
+): Effect.fn.Return<Words, never, Scope.Scope> {
+  const listeners = new Listeners();
+  const facts = SqlFacts.make({
+    ...{ database, lease, now, listeners, says: undefined },
+    node: globalThis.crypto.randomUUID(),
+    secret: Redacted.make(""),
+    hears: () => false,
+  });
+  const needed = yield* Queue.sliding<void>(1);
+  lease.whenNeeded = () => void Queue.offerUnsafe(needed, undefined);
+  const pause = Effect.suspend(() => (lease.isNeeded ? Effect.sleep(fileLookMs) : Queue.take(needed)));
+  const look = Effect.sync(() => {
+    if (lease.isNeeded) listeners.say({ _tag: "Look" });
+  });
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(pause, look)));
+  const put: SharedCancels["put"] = (...fact) => Effect.andThen(SqlFacts.forget({ database, now }), facts.put(...fact));
+  return { cancels: { ...facts, put, driver: (runId) => SqlFacts.driver(database, runId) } };
 });
 
 const answeredPrefix = "answered ";

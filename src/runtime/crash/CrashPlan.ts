@@ -51,6 +51,8 @@ export interface PlanOptions {
   readonly jitter: number;
   readonly policy: RecoveryPolicy;
   readonly terms?: Question.QuestionTerms;
+  /** Its user has cancelled the run, which no process drove then. */
+  readonly cancelled?: boolean;
   /** Why the run ends where it would have to go on and cannot; by default `not_resumable`. */
   readonly unresumable?: string;
 }
@@ -64,6 +66,8 @@ export const next = (record: RunRecord.RunRecord, options: PlanOptions): Recover
   const due = Orphan.due(record);
   // A run that has no attempt on record has sent nothing, so there is nothing to recover.
   if (due === undefined) return write(ended(record, End.stopped("not_started"), options.now), { outcome: "stopped" });
+  const cancelled = options.cancelled === true ? Orphan.cancelled(record) : undefined;
+  if (cancelled !== undefined) return decided(record, cancelled, options);
   switch (due._tag) {
     case "decide":
       return decided(record, due, options);

@@ -16,6 +16,7 @@ import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { waitingRuns } from "../../recorder/RunPages.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import * as StoredCancels from "../attach/StoredCancels.ts";
 import { answeredHere } from "../questions/DurableQuestions.ts";
 import { endByHand, isOverdue, type Outcome, type Row, type TendOptions, tend } from "./Takeover.ts";
 
@@ -66,7 +67,8 @@ export const recover = (options: RecoverOptions = {}): Effect.Effect<Report, Rec
     const rows: Array<Row> = [];
     const tended = (runIds: ReadonlyArray<string>) =>
       Effect.gen(function* () {
-        const batch = yield* Effect.forEach(runIds, (runId) => tend(recorder, runId, options), {
+        const cancelled = yield* StoredCancels.standing(recorder.cancels);
+        const batch = yield* Effect.forEach(runIds, (runId) => tendedAs(recorder, runId, options, cancelled), {
           concurrency: concurrentRuns,
         });
         rows.push(...batch);
@@ -80,6 +82,19 @@ export const recover = (options: RecoverOptions = {}): Effect.Effect<Report, Rec
     }
     return reportOf(rows, more || overdue.more);
   });
+
+/** A run whose cancel stands is decided as cancelled, and by that its cancel is carried out. */
+const tendedAs = (
+  recorder: RunRecorder["Service"],
+  runId: string,
+  options: TendOptions,
+  cancelled: ReadonlySet<string>,
+): Effect.Effect<Row, RecorderError> =>
+  cancelled.has(runId)
+    ? Effect.tap(tend(recorder, runId, { ...options, cancelled: true }), ({ outcome }) =>
+        outcome === "skipped" ? Effect.void : StoredCancels.settle(recorder.cancels, runId),
+      )
+    : tend(recorder, runId, options);
 
 /** Counts rows. */
 const reportOf = (runs: ReadonlyArray<Row>, more: boolean): Report => {

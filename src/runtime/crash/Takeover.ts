@@ -23,6 +23,8 @@ export interface TendOptions {
   readonly terms?: QuestionTerms;
   /** A program's own word for the end of a run of its own that has to go on and cannot; undefined for runs of others. */
   readonly unresumable?: (runId: string) => string | undefined;
+  /** The run's user has cancelled it. */
+  readonly cancelled?: boolean;
 }
 
 /** Where a run stands; `skipped`: another process holds it, or has ended it meanwhile. */
@@ -120,7 +122,7 @@ const steps = (
 ): Effect.Effect<Tended, RecorderError> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock;
-    const { terms } = options;
+    const { cancelled = false, terms } = options;
     const unresumable = options.unresumable?.(claimed.run_id);
     let record = claimed;
     for (let step = 1; ; step += 1) {
@@ -129,6 +131,7 @@ const steps = (
         jitter: yield* Random.next,
         policy: policyOf(record, options.policies ?? []),
         ...(terms === undefined ? {} : { terms }),
+        ...(cancelled ? { cancelled } : {}),
         ...(unresumable === undefined ? {} : { unresumable }),
       });
       const { standing } = planned;

@@ -145,6 +145,34 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
+  it.live("cancels a run once that is said twice, and says who has cancelled it", () =>
+    Effect.gen(function* () {
+      const server = yield* pageServer;
+      const recorder = yield* RunRecorder;
+      const { complaints, page } = yield* tab();
+      const broken = yield* Deferred.make<void>();
+      const fiber = yield* run(cutAfterText, broken);
+      yield* steps(() => page.goto(`${server.url}recovery/`));
+      yield* steps(() => page.locator(".runs .chip", { hasText: "running" }).click());
+      const button = page.getByRole("button", { name: "Cancel run" });
+      yield* steps(() => button.click());
+      const dialog = page.getByRole("dialog");
+      yield* steps(() => dialog.getByText("Cancel this run?").waitFor());
+      yield* steps(() => page.keyboard.press("Escape"));
+      yield* steps(() => dialog.waitFor({ state: "hidden" }));
+      assert.strictEqual((yield* recorder.runs())[0]?.state, "live");
+      assert.isAtLeast(yield* steps(() => contrast(page, "#cancel")), 4.5);
+      yield* steps(() => button.click());
+      yield* steps(() => page.getByRole("button", { name: "Cancel the run" }).click());
+      yield* steps(() => page.locator("#said", { hasText: "Cancelled by the process that you asked" }).waitFor());
+      yield* steps(() => page.locator(".run-head .chip", { hasText: "stopped" }).waitFor());
+      assert.strictEqual(yield* steps(() => button.count()), 0);
+      assert.strictEqual((yield* recorder.runs())[0]?.end?.reason, "user_cancelled");
+      yield* Fiber.join(fiber);
+      assert.deepStrictEqual(complaints, []);
+    }).pipe(Effect.scoped, Effect.provide(processing)),
+  );
+
   it.live("says why an answer was refused that somebody else gave first", () =>
     Effect.gen(function* () {
       yield* put([Runs.asking("run_a")]);

@@ -82,7 +82,8 @@ describe("the file of a run", () => {
     assert.include(asked, "May run again:");
     assert.notInclude(asked, "<button");
     const view = runView(folded(Runs.asking("run_a")), Runs.now).markup;
-    assert.strictEqual(view.match(/<button/g)?.length, 6);
+    assert.strictEqual(view.match(/<button[^>]* data-choice=/g)?.length, 6);
+    assert.strictEqual(view.match(/<button[^>]* data-cancel="run_a"/g)?.length, 1);
     assert.strictEqual(view.match(/data-confirm=/g)?.length, 1);
     assert.isAbove(view.indexOf(">Retry</button>"), view.indexOf(">Accept</button>"), "what may repeat stands behind");
   });

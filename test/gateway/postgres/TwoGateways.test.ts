@@ -1,9 +1,11 @@
 /** Gateways on two machines, as far as they can tell: each has its own processor, and they share one database. */
+import { hostname } from "node:os";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber } from "effect";
 import { Paths } from "../../../src/paths/Paths.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as StoredCancels from "../../../src/runtime/attach/StoredCancels.ts";
+import * as RunCancel from "../../../src/runtime/crash/RunCancel.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
 import { bodies, type Fronted, front, type Got, post, recovery, send, serverOf } from "../GatewayCases.ts";
 
@@ -129,10 +131,15 @@ describe("two gateways over one database", () => {
       assert.strictEqual((yield* ended(first.run)).reason, "user_cancelled");
       assert.isTrue((yield* Fiber.join(first.client)).broken);
       const second = yield* began("two");
-      const { shared } = Context.get(b.services, RunRecorder);
+      const recorder = Context.get(b.services, RunRecorder);
+      const cancelled = Effect.provideService(RunCancel.cancel(second.run), RunRecorder, recorder);
+      const told = yield* cancelled;
+      assert.deepInclude(told, { outcome: "told", driver: `${process.pid}@${hostname()}` });
+      assert.strictEqual(told?.record.end?.reason, "user_cancelled");
+      assert.isTrue((yield* Fiber.join(second.client)).broken);
+      assert.strictEqual((yield* cancelled)?.outcome, "ended");
+      const { shared } = recorder;
       if (shared === undefined) return assert.fail("a server is shared");
-      assert.isTrue(yield* StoredCancels.cancel(shared, { run_id: second.run }));
-      assert.strictEqual((yield* ended(second.run)).reason, "user_cancelled");
       assert.isFalse(yield* StoredCancels.cancel(shared, { run_id: second.run }));
     }).pipe(Effect.scoped),
   );

@@ -71,6 +71,7 @@ const shell = `
 .notice { border-radius: 10px; padding: .6rem .95rem; margin-bottom: .8rem; font-size: .92rem; font-weight: 600; }
 .notice.bad { color: var(--bad); background: var(--bad-wash); } .notice.ask { color: var(--ask); background: var(--ask-wash); }
 nav.crumbs { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; justify-content: space-between; margin-bottom: .9rem; font-size: .9rem; }
+.crumbs .cancel { font: inherit; color: var(--bad); background: none; border: 0; padding: 0; min-height: 0; width: auto; text-decoration: underline; text-decoration-thickness: 1px; text-underline-offset: .15em; cursor: pointer; }
 .totals { display: grid; grid-template-columns: repeat(5, 1fr); gap: 1px; background: var(--line); border: 1px solid var(--line); border-radius: 12px; overflow: hidden; }
 .totals > div { background: var(--card); padding: .8rem 1.1rem; display: flex; flex-direction: column-reverse; justify-content: flex-end; }
 .totals dt { color: var(--soft); font-size: .82rem; }
@@ -121,6 +122,7 @@ nav.crumbs { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; justify-content:
 .asks dt { color: var(--soft); font-size: .78rem; } .asks dd { overflow-wrap: anywhere; } .asks .soon { color: var(--bad); font-weight: 600; }
 .more { margin-top: .8rem; font-size: .9rem; }
 dialog { color: var(--ink); background: var(--card); border: 1px solid var(--line); border-radius: 14px; padding: 1.4rem; max-width: min(30rem, calc(100vw - 2rem)); }
+dialog h2 { margin-top: 0; }
 dialog::backdrop { background: rgb(10 14 20 / .55); }
 dialog p { margin-top: .5rem; overflow-wrap: anywhere; } dialog div { display: flex; gap: .6rem; justify-content: flex-end; margin-top: 1.2rem; flex-wrap: wrap; }
 .said { position: fixed; left: 50%; bottom: 1.2rem; transform: translateX(-50%); background: var(--ink); color: var(--ground); border-radius: 10px; padding: .6rem 1rem; font-size: .9rem; max-width: calc(100vw - 2rem); overflow-wrap: anywhere; }

@@ -1,0 +1,101 @@
+/**
+ * `runs cancel` of runs that a gateway drives in another process, alone and by one of its workers, and of those that a dead one has left.
+ */
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { bodies, serverOf } from "../../gateway/GatewayCases.ts";
+import { run as typed } from "../CommandLine.ts";
+import { folder, runsIn, type Served, serve } from "../ServeProcess.ts";
+import { logged, workersOf } from "../Workers.ts";
+
+const event = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", choices: [{ index: 0, delta: { content: "x" } }] })}\n\n`;
+
+/** A provider that begins to answer, and never ends. */
+const endless = serverOf((request, response) => {
+  request.resume();
+  response.writeHead(200, { "content-type": "text/event-stream" }).write(event);
+});
+
+/** A gateway of its own process, and a run that it drives. */
+const driving = Effect.fnUntraced(function* (more: ReadonlyArray<string> = []) {
+  const db = join(yield* folder, "runs.db");
+  const url = `${yield* endless}/v1`;
+  const served = yield* serve(["--port", "0", "--db", db, "--openai-url", url, "--lease-ms", "1000", ...more]);
+  const response = yield* Effect.promise(() =>
+    fetch(`${served.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(bodies["openai-chat"]),
+    }),
+  );
+  return { db, served, response, run: response.headers.get("x-recovery-run") ?? "" };
+});
+
+const cancel = (db: string, run: string, ...more: ReadonlyArray<string>) =>
+  Effect.promise(() => typed(["runs", "cancel", run, "--db", db, ...more]));
+
+/** The end of what a client reads: it breaks. */
+const broken = (response: Response): Effect.Effect<boolean> =>
+  Effect.promise(() =>
+    response.text().then(
+      () => false,
+      () => true,
+    ),
+  );
+
+const drivers = (served: Served): ReadonlyArray<string> =>
+  [served.child.pid ?? 0, ...workersOf(served).values()].map((pid) => `${pid}@${hostname()}`);
+
+describe("stream-recovery runs cancel", () => {
+  for (const [what, more] of [
+    ["a gateway", []],
+    ["a worker of a gateway", ["--workers", "2"]],
+  ] as const)
+    it.live(
+      `tells ${what} that drives the run, names it, and is refused behind the end`,
+      () =>
+        Effect.gen(function* () {
+          const { db, response, run, served } = yield* driving(more);
+          if (more.length > 0) yield* logged(served, /a worker serves/, 2);
+          const { code, stderr, stdout } = yield* cancel(db, run);
+          assert.deepStrictEqual([code, stderr], [0, ""]);
+          const [, driver = ""] = /\((\d+@[^)]+)\) was told/.exec(stdout) ?? [];
+          assert.include(drivers(served), driver);
+          assert.include(stdout, "stopped (user_cancelled)");
+          assert.isTrue(yield* broken(response));
+          assert.deepStrictEqual(
+            (yield* runsIn(db)).map(({ end }) => end?.reason),
+            ["user_cancelled"],
+          );
+          const again = yield* cancel(db, run);
+          assert.strictEqual(again.code, 1);
+          assert.include(again.stderr, `runs cancel: ${run}: The run had ended before: stopped (user_cancelled)`);
+          const unknown = yield* cancel(db, "none");
+          assert.deepStrictEqual([unknown.code, unknown.stdout], [1, ""]);
+          assert.include(unknown.stderr, 'no run is or begins with "none"');
+        }).pipe(Effect.scoped),
+      60_000,
+    );
+
+  it.live(
+    "ends a run whose gateway was killed, once its lease is over, and gives machines JSON",
+    () =>
+      Effect.gen(function* () {
+        const { db, response, run, served } = yield* driving();
+        served.child.kill("SIGKILL");
+        yield* Effect.promise(() => served.exited);
+        assert.isTrue(yield* broken(response));
+        const { code, stdout } = yield* cancel(db, run, "--json");
+        assert.strictEqual(code, 0);
+        // What a test looks at is compared with what it expects.
+        const told = JSON.parse(stdout) as Record<string, unknown>;
+        assert.deepInclude(told, { run_id: run, outcome: "nobodys", state: "ended" });
+        assert.deepNestedInclude(told, { "end.reason": "user_cancelled" });
+        const [record] = yield* runsIn(db);
+        assert.strictEqual(record?.incidents.at(-1)?.decision.rule, "user_cancelled");
+      }).pipe(Effect.scoped),
+    60_000,
+  );
+});

@@ -1,0 +1,207 @@
+/**
+ * Cancels runs that this process drives, that another one drives, and that no process drives any more.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Clock, Effect, Fiber, Layer } from "effect";
+import { TestClock } from "effect/testing";
+import { incidentsMax } from "../../../src/domain/Limits.ts";
+import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
+import { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import type { SharedCancels } from "../../../src/recorder/shared/SharedCancels.ts";
+import * as StoredCancels from "../../../src/runtime/attach/StoredCancels.ts";
+import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
+import * as RunCancel from "../../../src/runtime/crash/RunCancel.ts";
+import { cancelWords } from "../../../src/story/CancelWords.ts";
+import * as MemoryFacts from "../../recorder/shared/MemoryFacts.ts";
+import * as L from "./Lives.ts";
+
+type Recorder = RunRecorder["Service"];
+
+const memory = () => Layer.fresh(RunRecorder.layerMemory());
+
+const within = <A, E>(recorder: Recorder, effect: Effect.Effect<A, E, RunRecorder>) =>
+  Effect.provideService(effect, RunRecorder, recorder);
+
+const lifeOf = (name: string): L.Life => {
+  const life = L.lives[name];
+  if (life === undefined) throw new Error(`no life "${name}"`);
+  return life;
+};
+
+/** Two processes of one store: each writes to the same record, and neither may claim what the other drives. */
+const two = Effect.gen(function* () {
+  const clock = yield* Clock.Clock;
+  const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
+  const record = yield* RunRecorder;
+  /** Whether the process that drives runs lives, is silent, or is gone. */
+  const driver = { is: "living" as "living" | "silent" | "gone" };
+  const owned = new RecorderError({ reason: "owned", run_id: L.runId, message: "driven" });
+  const process = (name: string): Recorder => {
+    const cancels: SharedCancels = {
+      ...store.process(),
+      driver: (runId) =>
+        Effect.map(Effect.orDie(record.run(runId)), (it) =>
+          it === undefined || it.state === "ended" || driver.is === "gone" ? undefined : "4711@host",
+        ),
+    };
+    const claim: Recorder["claim"] = (runId) => {
+      if (name === "driver" || driver.is === "gone") return Effect.andThen(record.release(runId), record.claim(runId));
+      return driver.is === "silent" ? Effect.never : Effect.fail(owned);
+    };
+    return { ...record, claim, cancels };
+  };
+  return { store, driver, driving: process("driver"), other: process("other") };
+});
+
+/** Lets time go on until an effect is done. */
+const inTime = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const fiber = yield* Effect.forkChild(effect, { startImmediately: true });
+    while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust(100);
+    return yield* Fiber.join(fiber);
+  });
+
+/** The driver hears of cancels, and ends the run. */
+const hearing = (recorder: Recorder) => {
+  const { cancels } = recorder;
+  if (cancels === undefined) return Effect.die("it has cancels");
+  const end = { state: "stopped", reason: "user_cancelled", attempts: 1, at: 0 } as const;
+  return StoredCancels.hearing(
+    cancels,
+    ({ run_id }) => run_id === L.runId,
+    () => void Effect.runFork(recorder.write(L.runId, [{ _tag: "RunEnded", end }])),
+  );
+};
+
+describe("a run that no process drives", () => {
+  for (const [name, life] of Object.entries(L.lives)) {
+    it.effect(`is decided as cancelled and ends, whatever was due: ${name}`, () =>
+      Effect.gen(function* () {
+        yield* TestClock.setTime(1_000);
+        const recorder = yield* RunRecorder;
+        yield* L.written(recorder, life);
+        yield* recorder.release(L.runId);
+        const before = yield* recorder.run(L.runId);
+        const told = yield* RunCancel.cancel(L.runId);
+        if (told === undefined || before === undefined) return assert.fail("it is on record");
+        const { record } = told;
+        if (before.state === "ended") {
+          assert.strictEqual(told.outcome, "ended");
+          assert.deepStrictEqual(record, before);
+          return;
+        }
+        assert.strictEqual(told.outcome, "nobodys");
+        assert.strictEqual(record.state, "ended");
+        if (before.attempts.length === 0) return;
+        assert.deepInclude(record.end, { state: "stopped", reason: "user_cancelled" });
+        const incident = record.incidents.at(-1);
+        assert.strictEqual(incident?.decision.rule, "user_cancelled");
+        assert.strictEqual(incident?.id, record.end?.incident);
+        assert.isTrue(incident?.run.user_cancelled);
+        assert.isAtMost(record.incidents.length, incidentsMax);
+        if (incident === undefined) return;
+        // What is on record decides again as it was decided (L9).
+        assert.deepStrictEqual(RecoveryPolicy.default.decide(incident), incident.decision);
+        assert.lengthOf((yield* CrashRecovery.recover()).runs, 0, "nothing is left to do");
+        assert.strictEqual((yield* RunCancel.cancel(L.runId))?.outcome, "ended");
+      }).pipe(Effect.provide(memory())),
+    );
+  }
+
+  it.effect("is none where no such run is on record", () =>
+    Effect.map(RunCancel.cancel("nothing"), (told) => assert.isUndefined(told)).pipe(Effect.provide(memory())),
+  );
+});
+
+describe("a run that a process drives", () => {
+  it.effect("is cancelled here where this process drives it", () =>
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      yield* L.written(recorder, lifeOf("text was shown"));
+      const end = { state: "stopped", reason: "user_cancelled", attempts: 1, at: 0 } as const;
+      const here = (runId: string) => Effect.as(Effect.orDie(recorder.write(runId, [{ _tag: "RunEnded", end }])), true);
+      const told = yield* inTime(RunCancel.cancel(L.runId, { here }));
+      assert.strictEqual(told?.outcome, "here");
+      assert.strictEqual(told?.record.end?.reason, "user_cancelled");
+    }).pipe(Effect.provide(memory())),
+  );
+
+  it.effect("is told to the process that drives it, by name, and has ended when that is said", () =>
+    Effect.gen(function* () {
+      const { driving, other } = yield* two;
+      yield* hearing(driving);
+      yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
+      const told = yield* inTime(within(other, RunCancel.cancel(L.runId)));
+      assert.deepInclude(told, { outcome: "told", driver: "4711@host" });
+      assert.strictEqual(told?.record.end?.reason, "user_cancelled");
+      assert.include(told === undefined ? "" : cancelWords(told), "4711@host");
+      assert.lengthOf(yield* other.cancels?.all("cancel") ?? Effect.succeed([]), 0);
+    }).pipe(Effect.scoped, Effect.provide(memory())),
+  );
+
+  it.effect("that lives and does not take the cancel keeps it, and the cancel stands until it does", () =>
+    Effect.gen(function* () {
+      const { driving, other } = yield* two;
+      yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
+      const told = yield* inTime(within(other, RunCancel.cancel(L.runId)));
+      assert.deepInclude(told, { outcome: "stands", driver: "4711@host" });
+      assert.strictEqual(told?.record.state, "live");
+      // However often it is asked for, it stands once.
+      yield* inTime(within(other, RunCancel.cancel(L.runId)));
+      assert.lengthOf(yield* other.cancels?.all("cancel") ?? Effect.succeed([]), 1);
+      yield* hearing(driving);
+      const again = yield* inTime(within(other, RunCancel.cancel(L.runId)));
+      assert.strictEqual(again?.outcome, "told");
+      assert.strictEqual(again?.record.end?.reason, "user_cancelled");
+    }).pipe(Effect.scoped, Effect.provide(memory())),
+  );
+
+  it.effect("and is silent is waited for as long as is asked; who decides its run then decides it as cancelled", () =>
+    Effect.gen(function* () {
+      const { driver, driving, other } = yield* two;
+      yield* L.written(driving, lifeOf("nothing was shown"));
+      driver.is = "silent";
+      const told = yield* inTime(within(other, RunCancel.cancel(L.runId, { silentMs: 3_000 })));
+      assert.strictEqual(told?.outcome, "stands");
+      driver.is = "gone";
+      yield* driving.release(L.runId);
+      const { runs } = yield* within(other, CrashRecovery.recover());
+      assert.deepStrictEqual(runs, [{ run_id: L.runId, outcome: "stopped", rule: "user_cancelled" }]);
+      assert.strictEqual((yield* other.run(L.runId))?.end?.reason, "user_cancelled");
+      assert.lengthOf(yield* other.cancels?.all("cancel") ?? Effect.succeed([]), 0, "it is carried out");
+    }).pipe(Effect.scoped, Effect.provide(memory())),
+  );
+
+  it.effect("a cancel stands for an hour and no longer, and one that is for a client's own runs never does", () =>
+    Effect.gen(function* () {
+      const { driver, driving, other } = yield* two;
+      yield* L.written(driving, lifeOf("nothing was shown"));
+      driver.is = "silent";
+      yield* inTime(within(other, RunCancel.cancel(L.runId, { silentMs: 3_000 })));
+      const { cancels } = other;
+      if (cancels === undefined) return assert.fail("it has cancels");
+      assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], [L.runId]);
+      yield* TestClock.adjust(StoredCancels.standsMs);
+      assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], []);
+      const asked = StoredCancels.cancel(cancels, { run_id: L.runId, holder: "h" });
+      const fiber = yield* Effect.forkChild(asked, { startImmediately: true });
+      yield* TestClock.adjust(100);
+      assert.lengthOf(yield* cancels.all("cancel"), 1);
+      assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], []);
+      yield* TestClock.adjust(StoredCancels.cancelMs);
+      assert.isFalse(yield* Fiber.join(fiber));
+    }).pipe(Effect.scoped, Effect.provide(memory())),
+  );
+
+  it.effect("and cannot be told is left alone, and that is said", () =>
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      yield* L.written(recorder, lifeOf("text was shown").slice(0, 1));
+      const before = yield* recorder.run(L.runId);
+      const told = yield* inTime(RunCancel.cancel(L.runId));
+      assert.strictEqual(told?.outcome, "unheard");
+      assert.deepStrictEqual(yield* recorder.run(L.runId), before);
+    }).pipe(Effect.provide(memory())),
+  );
+});
