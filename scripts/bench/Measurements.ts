@@ -10,6 +10,8 @@ import type { Idle, IdleSize } from "./Idle.ts";
 import type { NextRequest, NextRequestSize } from "./NextRequest.ts";
 import type { Sqlite, SqliteSize } from "./Sqlite.ts";
 import type { Stalls, StallsSize } from "./Stalls.ts";
+import type { Sweep, SweepSize } from "./store/Sweep.ts";
+import type { Writes, WritesSize } from "./store/Writes.ts";
 import type { Throughput, ThroughputSize } from "./Throughput.ts";
 
 /** What a measurement of a name takes (`size`) and gives (`result`). */
@@ -21,6 +23,8 @@ export interface Measurements {
   readonly deciding: { readonly size: DecidingSize; readonly result: Deciding };
   readonly stalls: { readonly size: StallsSize; readonly result: Stalls };
   readonly sqlite: { readonly size: SqliteSize; readonly result: Sqlite };
+  readonly store_writes: { readonly size: WritesSize; readonly result: Writes };
+  readonly store_sweep: { readonly size: SweepSize; readonly result: Sweep };
   readonly adapters: { readonly size: AdaptersSize; readonly result: Adapters };
   readonly arguments: { readonly size: ArgumentsSize; readonly result: Arguments };
   readonly next_request: { readonly size: NextRequestSize; readonly result: NextRequest };
@@ -45,6 +49,8 @@ const table: Readonly<Record<string, () => Promise<{ readonly measure: unknown }
   deciding: () => import("./Deciding.ts"),
   stalls: () => import("./Stalls.ts"),
   sqlite: () => import("./Sqlite.ts"),
+  store_writes: () => import("./store/Writes.ts"),
+  store_sweep: () => import("./store/Sweep.ts"),
   adapters: () => import("./Adapters.ts"),
   arguments: () => import("./Arguments.ts"),
   next_request: () => import("./NextRequest.ts"),

@@ -13,6 +13,7 @@ const measuredNames = [
   "walBytes",
   "tableBytes",
   "fileCommitUs",
+  "serverUs",
 ] as const;
 
 const setNames = [
@@ -37,7 +38,6 @@ const assumedNames = [
   "primaryWalMB",
   "primaryTransactions",
   "primaryCores",
-  "serverUs",
   "primaryLookRows",
   "primaryConnections",
   "poolerClients",

@@ -22,9 +22,12 @@ export interface Paced {
   readonly atOnce?: boolean;
 }
 
-/** So many streams of so many events, which come at once, each written by itself or all in one piece; so many at one time. */
+/**
+ * So many streams of so many events, which come at once, each written by itself or all in one piece; so many at one time. Those of `again`
+ * break once before.
+ */
 export interface Burst {
-  readonly play: "burst" | "piece";
+  readonly play: "burst" | "piece" | "again";
   readonly streams: number;
   readonly events: number;
   readonly concurrent: number;

@@ -60,7 +60,7 @@ export const plainProxy = (upstream: string): Promise<Contender> =>
 export const gateway = (
   name: string,
   upstream: string,
-  store: "memory" | "file",
+  store: "memory" | "file" | { readonly db: string },
   args: ReadonlyArray<string>,
   cores: "own" | "every" = "own",
 ): Promise<Contender> =>
@@ -68,12 +68,17 @@ export const gateway = (
     name,
     [
       ...[here("../../../src/cli/bin.ts"), "serve", "--port", "0"],
-      ...["--db", store === "memory" ? "memory" : join(folder, `runs-${files}.db`)],
+      ...["--db", dbOf(store)],
       ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
       ...args,
     ],
     cores === "own" ? contenderCore : everyCore,
   );
+
+const dbOf = (store: "memory" | "file" | { readonly db: string }): string => {
+  if (store === "memory") return store;
+  return store === "file" ? join(folder, `runs-${files}.db`) : store.db;
+};
 
 /** How many logs, and so programs, there are: numbers what each writes. */
 let files = 0;

@@ -9,9 +9,12 @@ import { protocolOf, stamp, type Wire, wires } from "./Wires.ts";
 interface Wanted {
   /**
    * `paced`: an event every so many milliseconds. `burst`: all at once, each written by itself, as a provider does whose model has
-   * hurried ahead. `piece`: all at once in one write. `open`: one event, and nothing more.
+   * hurried ahead. `piece`: all at once in one write. `open`: one event, and nothing more. `again`: a burst, at the second request
+   * of that number; the first one breaks behind its head.
    */
   readonly play: string;
+  /** The number of the stream. */
+  readonly n: string;
   readonly events: number;
   readonly everyMs: number;
   /** The first delta comes with the head, and not a pace behind it. */
@@ -22,21 +25,31 @@ const wantedOf = (body: string): Wanted => {
   const wanted = new URLSearchParams(/play=[\w=&]*/.exec(body)?.[0]);
   return {
     play: wanted.get("play") ?? "burst",
+    n: wanted.get("n") ?? "",
     events: Number(wanted.get("events") ?? 1),
     everyMs: Number(wanted.get("every") ?? 10),
     atOnce: wanted.get("first") === "at_once",
   };
 };
 
-const play = (response: ServerResponse, wire: Wire, { atOnce, events, everyMs, play }: Wanted): void => {
+/** Streams that were broken and not asked for again: at most as many as a client has under way. */
+const broken = new Set<string>();
+
+const play = (response: ServerResponse, wire: Wire, { atOnce, events, everyMs, n, play }: Wanted): void => {
   const delta = (at: number): string => wire.delta(stamp(process.hrtime.bigint()), at);
   response.writeHead(200, { "content-type": "text/event-stream" });
+  if (play === "again" && !broken.delete(n)) {
+    broken.add(n);
+    response.flushHeaders();
+    setTimeout(() => response.destroy(), everyMs);
+    return;
+  }
   if (play === "piece") {
     response.end(wire.begin + Array.from({ length: events }, (_, at) => delta(at)).join("") + wire.end(events));
     return;
   }
   response.write(atOnce ? wire.begin + delta(0) : wire.begin);
-  if (play === "burst") {
+  if (play === "burst" || play === "again") {
     for (let at = 0; at < events; at += 1) response.write(delta(at));
     response.end(wire.end(events));
     return;

@@ -1,0 +1,121 @@
+/**
+ * Makes the lines of happy runs and of sweeps from what was measured, and holds their bars.
+ */
+import { median, spread } from "../Median.ts";
+import { type Row, spreadText, verdict } from "../Row.ts";
+import type { Sweep } from "./Sweep.ts";
+import type { Writes } from "./Writes.ts";
+
+/** CPU of a process for a happy run over PostgreSQL, against SQLite in the same run (DESIGN.md, section 11). */
+const cpuBar = 1.3;
+
+/** A sweep beside many live runs costs at most so many times what it costs beside few, in CPU of the server. */
+const sweepBar = 2;
+
+/** A line that stands under no bar. */
+export const plainRow = (what: string, value: string, numbers: Row["numbers"]): Row => ({
+  what,
+  value,
+  bar: undefined,
+  verdict: undefined,
+  numbers,
+});
+
+/** A line that a number must not be above. */
+export const barredRow = (row: Row, value: number, bar: number, unit: string): Row => ({
+  ...row,
+  bar: `≤ ${bar} ${unit}`.trimEnd(),
+  verdict: verdict(value, bar),
+});
+
+const ratioRow = (what: string, ratios: ReadonlyArray<number>, postgres_us: number, sqlite_us: number): Row => {
+  const ratio = spread(ratios);
+  const value = `${spreadText(ratio, 2, "×")}, ${postgres_us.toFixed(0)} µs against ${sqlite_us.toFixed(0)} over SQLite`;
+  const numbers = { ratio: ratio.median, postgres_us, sqlite_us };
+  return barredRow(plainRow(what, value, numbers), ratio.median, cpuBar, "×");
+};
+
+/** Names of what a process of the bench measures as a number. */
+type Measured = { readonly [K in keyof Writes]: Writes[K] extends number ? K : never }[keyof Writes];
+
+/** The medians of the processes, by name, and as text. */
+const mediansOf = (results: ReadonlyArray<Writes>) => {
+  const of = (name: Measured): number => median(results.map((it) => it[name]));
+  return {
+    of,
+    text: (name: Measured, digits = 0): string => of(name).toFixed(digits),
+    numbers: (...names: ReadonlyArray<Measured>) => Object.fromEntries(names.map((name) => [name, of(name)])),
+  };
+};
+
+const clientRows = (results: ReadonlyArray<Writes>, concurrent: number): ReadonlyArray<Row> => {
+  const { of, text } = mediansOf(results);
+  const ratios = (name: "ratio" | "run_ratio") => results.map((it) => it[name]);
+  const at = `${concurrent} at one time`;
+  const run = `CPU of a happy run of 20 events, ${at} (${text("memory_run_us")} µs in memory)`;
+  return [
+    ratioRow(`CPU of the three writes of a happy run, ${at}`, ratios("ratio"), of("postgres_us"), of("sqlite_us")),
+    ratioRow(run, ratios("run_ratio"), of("postgres_run_us"), of("sqlite_run_us")),
+  ];
+};
+
+/**
+ * The lines of happy runs.
+ *
+ * @param results of each process
+ * @param concurrent runs at the same time
+ */
+export const writesRows = (results: ReadonlyArray<Writes>, concurrent: number): ReadonlyArray<Row> => {
+  const { of, numbers, text } = mediansOf(results);
+  const notifies = plainRow("`NOTIFY`s of a happy run", text("notifies", 3), numbers("notifies"));
+  return [
+    ...clientRows(results, concurrent),
+    plainRow(
+      "CPU of the server for these three writes",
+      spreadText(spread(results.map((it) => it.server_us)), 0, "µs"),
+      numbers("server_us"),
+    ),
+    plainRow(
+      "bytes of a happy run",
+      `${text("wal_bytes")} of the server's log and ${text("rows_bytes")} of its tables and indexes; SQLite writes ${text("sqlite_bytes")}`,
+      numbers("wal_bytes", "rows_bytes", "sqlite_bytes"),
+    ),
+    plainRow("the log of a run that breaks once", `${text("broken_wal_bytes")} bytes`, numbers("broken_wal_bytes")),
+    plainRow(
+      "the same three writes, one run after the other",
+      `${text("alone_us")} µs of CPU, ${text("alone_server_us")} µs of the server's, ${text("alone_wal_bytes")} bytes of its log`,
+      numbers("alone_us", "alone_server_us", "alone_wal_bytes"),
+    ),
+    plainRow(
+      "statements of the three writes, and of a run of 20 events",
+      `${text("statements", 3)} in ${text("transactions", 3)} transactions, ${text("undone", 4)} undone; ${text("run_statements", 3)} in ${text("run_transactions", 3)}`,
+      numbers("statements", "transactions", "undone", "run_statements", "run_transactions"),
+    ),
+    barredRow(notifies, of("notifies"), 0, ""),
+  ];
+};
+
+/**
+ * The line of sweeps.
+ *
+ * @param results of each process
+ * @param few live runs that are next to nothing
+ * @param many live runs that a sweep must not feel
+ */
+export const sweepRows = (results: ReadonlyArray<Sweep>, few: number, many: number): ReadonlyArray<Row> => {
+  const ratio = spread(results.map((it) => it.many_server_us / it.few_server_us));
+  const of = (name: "few_ms" | "many_ms" | "few_server_us" | "many_server_us") => median(results.map((it) => it[name]));
+  const numbers = {
+    ratio: ratio.median,
+    many_server_us: of("many_server_us"),
+    few_server_us: of("few_server_us"),
+    many_ms: of("many_ms"),
+    few_ms: of("few_ms"),
+  };
+  const row = plainRow(
+    `a sweep beside ${many.toLocaleString("en")} live runs, against ${few}`,
+    `${spreadText(ratio, 2, "×")} CPU of the server, ${numbers.many_server_us.toFixed(0)} µs against ${numbers.few_server_us.toFixed(0)}; ${numbers.many_ms.toFixed(1)} ms against ${numbers.few_ms.toFixed(1)}`,
+    numbers,
+  );
+  return [barredRow(row, ratio.median, sweepBar, "×")];
+};

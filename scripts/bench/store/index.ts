@@ -1,0 +1,150 @@
+/**
+ * `npm run bench-store`: what PostgreSQL costs beside SQLite, on a server of its own and in one run.
+ */
+import { cpus, loadavg } from "node:os";
+import { endAll, pinClient, pinned, provider } from "../gateway/Contenders.ts";
+import * as Processes from "../Processes.ts";
+import { markdownOf, write } from "../Report.ts";
+import type { Row } from "../Row.ts";
+import { cooldowns } from "./Cooldown.ts";
+import { cooldownRow, gatewaysRows } from "./GatewayRows.ts";
+import { concurrent as atOnce, type GatewaysSize, gateways } from "./Gateways.ts";
+import { help, type Options, parts, read } from "./Options.ts";
+import { using } from "./Server.ts";
+import { figuresOf, put, type StoreFigures } from "./StoreFigures.ts";
+import { sweepRows, writesRows } from "./StoreRows.ts";
+
+/** Runs at the same time. */
+const concurrent = 200;
+
+/** Live runs that are next to nothing, and those that a sweep must not feel. */
+const [liveFew, liveMany] = [100, 200_000];
+
+/** What was measured: lines by part, what stands below them, and figures for docs/scale.md. */
+interface Measured {
+  readonly groups: Array<{ readonly name: string; readonly rows: ReadonlyArray<Row> }>;
+  plan: ReadonlyArray<string>;
+  statements: ReadonlyArray<string>;
+  figures: StoreFigures | undefined;
+}
+
+const load = (): string =>
+  loadavg()
+    .map((one) => one.toFixed(2))
+    .join(" ");
+
+const add = ({ groups }: Measured, name: string, rows: ReadonlyArray<Row>): void => {
+  for (const row of rows) console.error(`  ${row.what}: ${row.value}  ${row.verdict ?? ""}`);
+  groups.push({ name, rows });
+};
+
+const measureWrites = async ({ processes, quick }: Options, to: Measured): Promise<void> => {
+  console.error("writes: happy runs over SQLite and over PostgreSQL …");
+  const size = { runs: quick ? 600 : 2_000, concurrent, rounds: quick ? 3 : 9 };
+  const results = await Processes.several(processes, "store_writes", size);
+  to.figures = figuresOf(results);
+  to.statements = results[0]?.commonest ?? [];
+  add(
+    to,
+    "Happy runs over PostgreSQL and over SQLite (`normal`), without waits for a disk",
+    writesRows(results, concurrent),
+  );
+};
+
+const measureSweeps = async ({ processes, quick }: Options, to: Measured): Promise<void> => {
+  console.error("sweep: a look for dead processes beside live runs …");
+  const size = { few: liveFew, many: quick ? liveMany / 10 : liveMany, sweeps: quick ? 50 : 200 };
+  const results = await Processes.several(Math.min(2, processes), "store_sweep", size);
+  to.plan = results[0]?.plan ?? [];
+  add(to, "Sweeps for dead processes", sweepRows(results, size.few, size.many));
+};
+
+const sizeOf = ({ gateways, quick, rounds }: Options): GatewaysSize =>
+  quick
+    ? { rounds, gateways, streams: 96, warmUp: 200, idleMs: 3_000 }
+    : { rounds, gateways, streams: 384, warmUp: 1_500, idleMs: 15_000 };
+
+const measureGateways = (options: Options, to: Measured): Promise<void> =>
+  using(async (server) => {
+    pinClient();
+    if (options.parts.includes("gateways")) {
+      const upstream = await provider();
+      const found = await gateways(server, upstream.url, sizeOf(options));
+      const name = `Gateways, ${atOnce} streams at one time, continue_text and linger on`;
+      add(to, name, gatewaysRows(found, options.gateways));
+      for (const statement of found.commonest.logged) console.error(`  a stream with the delivery log: ${statement}`);
+      for (const statement of found.commonest.idle) console.error(`  a second without streams: ${statement}`);
+    }
+    if (!options.parts.includes("cooldown")) return;
+    console.error("cooldown: a wait that another gateway was told of …");
+    add(to, "What one gateway hears holds at another", [cooldownRow(await cooldowns(server, options.quick ? 5 : 40))]);
+  });
+
+const listing = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
+  lines.length === 0 ? [] : ["", title, "", "```", ...lines, "```"];
+
+const main = async (args: ReadonlyArray<string>): Promise<number> => {
+  const options = asked(args);
+  if (typeof options === "string") {
+    console.error(`bench-store: ${options}`);
+    return 2;
+  }
+  if (options.help) {
+    console.log(help);
+    return 0;
+  }
+  const before = load();
+  const to: Measured = { groups: [], plan: [], statements: [], figures: undefined };
+  const server = await using(
+    async ({ rows }) => (await rows<{ readonly server_version: string }>("SHOW server_version"))[0],
+  );
+  if (options.parts.includes("writes")) await measureWrites(options, to);
+  if (options.parts.includes("sweep")) await measureSweeps(options, to);
+  if (options.parts.some((part) => part === "gateways" || part === "cooldown")) await measureGateways(options, to);
+  const command = ["npm run bench-store", ...(args.length === 0 ? [] : ["--", ...args])].join(" ");
+  const loads = `load average ${before} before, ${load()} after`;
+  const footer = `\`${command}\` · ${machine(server?.server_version ?? "")} · ${loads}`;
+  const table = [
+    markdownOf(to.groups),
+    "",
+    footer,
+    ...listing(`The statements of a happy run, each with how often it comes:`, to.statements),
+    ...listing(`The plan of a sweep beside the many live runs:`, to.plan),
+  ].join("\n");
+  const { figures, groups, plan, statements } = to;
+  console.log(options.json ? JSON.stringify({ groups, figures, statements, plan, footer }, null, 2) : table);
+  if (options.write) write(new URL("../../../docs/bench.md", import.meta.url), "bench-store", table);
+  if (options.write && figures !== undefined && options.parts.length === parts.length)
+    put(new URL("../../scale/figures.json", import.meta.url), figures, command, `${cpus().length} cores, ${loads}`);
+  const missed = groups.flatMap(({ rows }) => rows.filter((row) => row.verdict === "missed"));
+  for (const row of missed) console.error(`missed: ${row.what}: ${row.value}, bar ${row.bar}`);
+  return missed.length === 0 ? 0 : 1;
+};
+
+const machine = (server: string): string =>
+  [
+    `PostgreSQL ${server}`,
+    `Node ${process.version.slice(1)}`,
+    `${cpus()[0]?.model.trim()}, ${cpus().length} cores${pinned ? ", gateways together on one" : ""}`,
+  ].join(" · ");
+
+const asked = (args: ReadonlyArray<string>): Options | string => {
+  try {
+    return read(args);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+};
+
+const run = async (): Promise<number> => {
+  try {
+    return await main(process.argv.slice(2));
+  } catch (error) {
+    console.error(`bench-store: ${error instanceof Error ? error.message : String(error)}`);
+    return 1;
+  } finally {
+    await endAll();
+  }
+};
+
+process.exit(await run());
