@@ -16,6 +16,14 @@ const store = "test/recorder/store/RunStore.test.ts";
 /** The mutants of `src/recorder/postgres`, `src/recorder/sql/postgres` and `src/recorder/store`. */
 export const mutants: ReadonlyArray<Mutant> = [
   {
+    name: "a look for runs that wait for an answer reads all live ones",
+    breaks: "a sweep's cost does not grow with live runs, issue 15",
+    within: "ofState",
+    find: "} AND state <> 'live'",
+    replace: "}",
+    proofs: [{ test: sweep, named: "however many runs they drive" }],
+  },
+  {
     name: "a write that was undone for another is not run again",
     breaks: "one owner of a run",
     within: "isPassing",

@@ -50,9 +50,12 @@ export const list = Effect.fnUntraced(function* (tables: SqlTables, query: RunQu
   return found.map(({ record }) => record);
 });
 
-/** Said so that the index of open runs, or of ended ones, is of use. */
-const ofState = (sql: SqlTables["sql"], state: NonNullable<RunQuery["state"]>) =>
-  state === "ended" ? sql`ended_at IS NOT NULL` : sql`ended_at IS NULL AND state = ${state}`;
+/** Said so that the index of open runs, of those of them that are not live, or of ended ones, is of use. */
+const ofState = (sql: SqlTables["sql"], state: NonNullable<RunQuery["state"]>) => {
+  if (state === "ended") return sql`ended_at IS NOT NULL`;
+  const open = sql`ended_at IS NULL AND state = ${state}`;
+  return state === "live" ? open : sql`${open} AND state <> 'live'`;
+};
 
 /** What a search asks of the columns; as `RunFilter.isListed` does of a record. */
 const searched = (sql: SqlTables["sql"], query: RunQuery): ReadonlyArray<Fragment> => {

@@ -15,7 +15,7 @@ import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
  * Version of the tables: the number of migrations. A store of a newer one is used where it says that programs of this version
  * still read and write it rightly (`min_reader`, `min_writer`), and is refused where it does not.
  */
-export const schemaVersion = 5;
+export const schemaVersion = 6;
 
 /** What a store is to this program. */
 export interface Ready {
@@ -243,6 +243,16 @@ const deliveries = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effect.Effec
 const shelved: Migration = (tables, isFirst) =>
   tables.dialect.name === "postgres" ? SqlShelves.make(tables, isFirst) : Effect.void;
 
+/**
+ * Few open runs wait for an answer, and a sweep looks for them: it must not read all that are live. A file has the live runs of one
+ * machine, and stays as it is.
+ */
+const waiting: Migration = ({ dialect, prefix, runs, sql }) =>
+  dialect.name === "postgres"
+    ? Effect.asVoid(sql`CREATE INDEX ${sql.literal(`${prefix}runs_waiting`)} ON ${runs} (seq)
+        WHERE ended_at IS NULL AND state <> 'live'`)
+    : Effect.void;
+
 /** Since this version programs read what lies on shelves: an older one must not read a store that has some. */
 export const shelvesVersion = 5;
 
@@ -253,4 +263,4 @@ const oldestNeighbour = 2;
 type Migration = (tables: SqlTables.SqlTables, isFirst: boolean) => Effect.Effect<void, SqlError>;
 
 /** One a version, in order; a published one never changes what it makes. */
-const migrations: ReadonlyArray<Migration> = [first, second, third, deliveries, shelved];
+const migrations: ReadonlyArray<Migration> = [first, second, third, deliveries, shelved, waiting];

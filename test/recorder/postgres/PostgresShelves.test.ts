@@ -53,7 +53,7 @@ const beforeShelves = Effect.gen(function* () {
   const admin = yield* Databases.client(address, "operator");
   yield* Effect.scoped(Databases.open({ address }));
   yield* admin`DROP TABLE stream_recovery_parts, stream_recovery_shelves`;
-  yield* admin`DROP INDEX stream_recovery_runs_aged`;
+  yield* admin`DROP INDEX stream_recovery_runs_aged, stream_recovery_runs_waiting`;
   yield* admin`ALTER TABLE stream_recovery_runs DROP COLUMN shelf, DROP COLUMN changed, ALTER COLUMN record SET NOT NULL`;
   yield* admin`ALTER TABLE stream_recovery_leases DROP COLUMN knows`;
   yield* admin`CREATE INDEX stream_recovery_runs_ended ON stream_recovery_runs (ended_at) WHERE ended_at IS NOT NULL`;
