@@ -17,6 +17,7 @@ import type { StartedCall } from "./conversation/ChatRun.ts";
 import { ChatState } from "./conversation/ChatState.ts";
 import { type CallVerdict, type Chat, type Ending, journalVersion } from "./conversation/Entry.ts";
 import * as Journal from "./conversation/Journal.ts";
+import type { SpokenTurn } from "./conversation/SpokenTurn.ts";
 import * as Endpoint from "./Endpoint.ts";
 import * as ModelStep from "./ModelStep.ts";
 import * as OpenRun from "./OpenRun.ts";
@@ -75,6 +76,8 @@ export interface Agent {
   readonly say: (text: string) => Effect.Effect<TurnEnd, AgentError>;
   /** Goes on with the turn that an earlier process left open. */
   readonly goOn: Effect.Effect<TurnEnd, AgentError>;
+  /** The newest turn, as the journal has it. */
+  readonly turn: () => SpokenTurn;
   /** Finds a call of the open run, with its input, by the key that questions name; undefined where no tool began it. */
   readonly called: (call: string) => StartedCall | undefined;
   /** Cancels the running request in the user's name, its running tool with it. Returns whether there was one. */
@@ -85,8 +88,14 @@ type Services = StreamProcessor | ToolGuard | ProviderClient | RunRecorder;
 
 /** Opens a chat, or begins one. */
 export const open = (options: AgentOptions): Effect.Effect<Agent, AgentError, Services | Scope.Scope> =>
+  Effect.flatMap(Journal.open(options.folder, options.chat), (journal) => openOn(options, journal));
+
+/** Opens a chat on a journal that is kept elsewhere than in a folder. */
+export const openOn = (
+  options: Omit<AgentOptions, "folder">,
+  journal: Journal.Journal,
+): Effect.Effect<Agent, AgentError, Services | Scope.Scope> =>
   Effect.gen(function* () {
-    const journal = yield* Journal.open(options.folder, options.chat);
     const chat = yield* chatOf(options, journal);
     const sandbox = yield* Effect.try({
       try: () => {
@@ -122,10 +131,11 @@ export const open = (options: AgentOptions): Effect.Effect<Agent, AgentError, Se
             const before = yield* turn;
             if (before.how === "parked") return before;
           }
-          state.add({ _tag: "User", text });
+          yield* state.add({ _tag: "User", text });
           return yield* turn;
         }),
       goOn: turn,
+      turn: () => state.turn,
       called: (call) => state.openRun?.newestStartOf(call),
       cancel: Effect.suspend(() => {
         cancelled.yes = true;
@@ -136,7 +146,7 @@ export const open = (options: AgentOptions): Effect.Effect<Agent, AgentError, Se
   });
 
 /** The chat as its first line says it, or a new first line. */
-const chatOf = (options: AgentOptions, journal: Journal.Journal): Effect.Effect<Chat, AgentError> =>
+const chatOf = (options: Omit<AgentOptions, "folder">, journal: Journal.Journal): Effect.Effect<Chat, AgentError> =>
   Effect.gen(function* () {
     const [first] = journal.entries;
     if (first !== undefined) {
@@ -163,7 +173,7 @@ const chatOf = (options: AgentOptions, journal: Journal.Journal): Effect.Effect<
       shell: options.shell ?? true,
       system: options.system ?? systemDefault,
     };
-    journal.append(chat);
+    yield* journal.append(chat);
     return chat;
   });
 
@@ -172,7 +182,7 @@ const refused = (field: string, why: unknown): AgentError =>
 
 /** Runs a turn: asks the model until it calls no more tools. */
 const runTurn = (
-  options: AgentOptions,
+  options: Omit<AgentOptions, "folder">,
   given: ModelStep.StepOptions,
   cancelled: { yes: boolean },
 ): Effect.Effect<TurnEnd, AgentError, Services> =>
@@ -195,7 +205,7 @@ const runTurn = (
       if (outcome._tag === "ended") {
         // A response may be whole while its tool still runs: a cancel then ends the turn, not the run.
         const ending: Ending = cancelled.yes ? "cancelled" : outcome.ending;
-        state.add({ _tag: "End", run, ending });
+        yield* state.add({ _tag: "End", run, ending });
         watch({ _tag: "StepEnded", run, attempts: outcome.attempts, finish: outcome.finish });
         if (cancelled.yes) return ended("cancelled", run, "by the user");
         continue;
@@ -203,7 +213,7 @@ const runTurn = (
       const { reason, rule, message } = outcome.error;
       if (reason === "parked" || reason === "taken_over") return ended("parked", run, message);
       const ending: Ending = rule === "user_cancelled" ? "cancelled" : "stopped";
-      state.add({ _tag: "End", run, ending });
+      yield* state.add({ _tag: "End", run, ending });
       return ended(ending, run, message);
     }
     const message = `the limit of ${stepsMax} requests a turn is reached; --resume goes on`;
@@ -212,10 +222,10 @@ const runTurn = (
 
 /** Names a run, and writes its name down before the request is sent. Stores may be shared, so the name has a random part. */
 const beginRun = (state: ChatState): Effect.Effect<string> =>
-  Effect.map(Random.next, (random) => {
-    const own = Math.floor(random * 2 ** 32).toString(36);
+  Effect.gen(function* () {
+    const own = Math.floor((yield* Random.next) * 2 ** 32).toString(36);
     const run = `${state.chat.chat}-${state.runs + 1}-${own}`;
-    state.add({ _tag: "Run", run });
+    yield* state.add({ _tag: "Run", run });
     return run;
   });
 

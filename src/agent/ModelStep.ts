@@ -58,7 +58,7 @@ export const make = Effect.fn("Step.make")(function* (run: string, given: StepOp
           Effect.gen(function* () {
             // Behind the gate the state holds everything that was handed over and withdrawn before this attempt.
             yield* reached.wait(context.attempt);
-            const body = state.begin(entryOf(run, context));
+            const body = yield* state.begin(entryOf(run, context));
             if (Result.isFailure(body)) return yield* body.failure;
             return client.stream({
               protocol: protocols.get(chat.protocol),
@@ -107,29 +107,27 @@ const play = (
         return reached.open(event.attempt);
       case "Part": {
         const { attempt, calls = [], ordinal, part } = event;
-        if (!part.observation.keep_alive) state.add(partEntry(run, attempt, ordinal, part));
-        for (const { choice, kind, text } of part.content) {
-          if (choice !== 0) continue;
-          if (kind === "text" && text !== "") watch({ _tag: "Text", attempt, ordinal, text });
-          if (kind === "reasoning") watch({ _tag: "Reasoning", attempt, ordinal, text });
-        }
-        return Effect.forEach(calls, toolbox.run, { discard: true });
+        const kept = part.observation.keep_alive ? Effect.void : state.add(partEntry(run, attempt, ordinal, part));
+        return Effect.andThen(
+          Effect.map(kept, () => show(part, attempt, ordinal, watch)),
+          Effect.forEach(calls, toolbox.run, { discard: true }),
+        );
       }
       case "AttemptDiscarded": {
         const { attempt, keep_through } = event;
-        state.add({ _tag: "Discard", run, attempt, keep_through });
-        watch({ _tag: "Withdrawn", attempt, keep_through });
-        return Effect.void;
+        return Effect.map(state.add({ _tag: "Discard", run, attempt, keep_through }), () =>
+          watch({ _tag: "Withdrawn", attempt, keep_through }),
+        );
       }
       case "QuestionAnswered":
-        judgeUnknown(event.choice, run, state);
-        watch({ _tag: "Answered", choice: event.choice });
-        return Effect.void;
+        return Effect.map(judgeUnknown(event.choice, run, state), () =>
+          watch({ _tag: "Answered", choice: event.choice }),
+        );
       case "CallVerified": {
         const { attempt, call, tool, verdict } = event;
-        state.add({ _tag: "Judged", run, attempt, call, verdict });
-        watch({ _tag: "Judged", tool, verdict });
-        return Effect.void;
+        return Effect.map(state.add({ _tag: "Judged", run, attempt, call, verdict }), () =>
+          watch({ _tag: "Judged", tool, verdict }),
+        );
       }
       case "RetryScheduled": {
         const { delay_ms, message, mode } = event;
@@ -150,6 +148,15 @@ const play = (
   return Effect.map(Stream.runForEach(events, take), () => completed);
 };
 
+/** What a part shows. It is written down before. */
+const show = ({ content }: Part, attempt: number, ordinal: number, watch: Watcher): void => {
+  for (const { choice, kind, text } of content) {
+    if (choice !== 0) continue;
+    if (kind === "text" && text !== "") watch({ _tag: "Text", attempt, ordinal, text });
+    if (kind === "reasoning") watch({ _tag: "Reasoning", attempt, ordinal, text });
+  }
+};
+
 const partEntry = (run: string, attempt: number, ordinal: number, { event: { data, event, id } }: Part) => ({
   _tag: "Part" as const,
   run,
@@ -161,11 +168,13 @@ const partEntry = (run: string, attempt: number, ordinal: number, { event: { dat
 });
 
 /** A person's answer about calls of unknown outcome counts for all of them. */
-const judgeUnknown = (choice: string, run: string, state: ChatState): void => {
-  if (choice !== "it_ran" && choice !== "it_did_not_run") return;
-  for (const { attempt, call } of state.openRun?.unknown ?? []) {
-    state.add({ _tag: "Judged", run, attempt, call, verdict: choice });
-  }
+const judgeUnknown = (choice: string, run: string, state: ChatState): Effect.Effect<void> => {
+  if (choice !== "it_ran" && choice !== "it_did_not_run") return Effect.void;
+  return Effect.forEach(
+    state.openRun?.unknown ?? [],
+    ({ attempt, call }) => state.add({ _tag: "Judged", run, attempt, call, verdict: choice }),
+    { discard: true },
+  );
 };
 
 /** One gate for each attempt: it opens when the consumer has come to the attempt's start. */

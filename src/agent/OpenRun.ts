@@ -102,7 +102,7 @@ export const judgeOpenCalls = (
       const known = toolbox.verify(call);
       const verdict = known === "unknown" ? yield* confirm(call) : known;
       if (verdict === "parked") return { _tag: "interrupted", error: parkedOn(run, call) };
-      state.add({ _tag: "Judged", run, attempt: call.attempt, call: call.call, verdict });
+      yield* state.add({ _tag: "Judged", run, attempt: call.attempt, call: call.call, verdict });
       watch({ _tag: "Judged", tool: call.tool, verdict });
     }
     return outcome;

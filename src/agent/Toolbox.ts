@@ -59,9 +59,9 @@ export const make = Effect.fn("Toolbox.make")(function* (
         const guardedTool = guarded.get(call.tool);
         if (tool === undefined || guardedTool === undefined) {
           const output = `There is no tool ${call.tool}.`;
-          state.add({ _tag: "Result", ...keyOf(call), output, failed: true });
-          watch({ _tag: "ToolEnded", tool: call.tool, output, failed: true });
-          return Effect.void;
+          return Effect.map(state.add({ _tag: "Result", ...keyOf(call), output, failed: true }), () =>
+            watch({ _tag: "ToolEnded", tool: call.tool, output, failed: true }),
+          );
         }
         watch({ _tag: "ToolStarted", tool: tool.name, title: tool.title(call.input ?? "") });
         return Effect.map(Effect.exit(guardedTool.run(call, call)), (exit) => watch(toolEnd(tool.name, exit)));
@@ -76,9 +76,9 @@ const handle = (tool: AgentTool, call: ReadyCall, state: ChatState): Effect.Effe
     const input = call.input ?? "";
     const before = tool.before?.(input);
     const called: StartedCall = { ...keyOf(call), tool: tool.name, input, ...(before === undefined ? {} : { before }) };
-    state.add({ _tag: "Started", run: call.run_id, ...called });
+    yield* state.add({ _tag: "Started", run: call.run_id, ...called });
     const given = yield* tool.run(input);
-    state.add({ _tag: "Result", ...keyOf(call), ...given });
+    yield* state.add({ _tag: "Result", ...keyOf(call), ...given });
     return given;
   });
 

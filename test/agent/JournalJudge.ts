@@ -3,7 +3,7 @@
  * began a call twice. It reads the file as any program could.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { Schema } from "effect";
+import { Effect, Schema } from "effect";
 import { ChatState } from "../../src/agent/conversation/ChatState.ts";
 import { Entry } from "../../src/agent/index.ts";
 import { checks } from "../provider/continuation/Rules.ts";
@@ -35,7 +35,7 @@ const ofOneAnswer = ["prose behind results"];
 export const history = (entries: ReadonlyArray<Entry>): string => {
   const [chat] = entries;
   if (chat?._tag !== "Chat") return "";
-  const transcript = new ChatState(chat, [], () => {});
+  const transcript = new ChatState(chat, [], () => Effect.void);
   for (const entry of entries) transcript.apply(entry);
   return JSON.stringify(transcript.body);
 };
@@ -48,7 +48,7 @@ export const problems = (entries: ReadonlyArray<Entry>): ReadonlyArray<string> =
   const [chat] = entries;
   if (chat === undefined) return found;
   if (chat._tag !== "Chat") return ["the journal does not begin with its chat"];
-  const transcript = new ChatState(chat, [], () => {});
+  const transcript = new ChatState(chat, [], () => Effect.void);
   const calls = new Set<string>();
   for (const [index, entry] of entries.entries()) {
     transcript.apply(entry);

@@ -126,14 +126,14 @@ const first: ReadonlyArray<Entry> = [
 const goesOn = { _tag: "Attempt", run, attempt: 2, request: "continue", calls: [], seam } as const;
 
 const read = (entries: ReadonlyArray<Entry>): ChatState => {
-  const state = new ChatState(chat, [], () => {});
+  const state = new ChatState(chat, [], () => Effect.void);
   for (const entry of entries) state.apply(entry);
   return state;
 };
 
 describe("A journal with a seam", () => {
   it("gives the process behind a crash the same request, whenever the one before died", () => {
-    const body = (state: ChatState) => Result.getOrThrow(state.begin(goesOn));
+    const body = (state: ChatState) => Result.getOrThrow(Effect.runSync(state.begin(goesOn)));
     const live = body(read(first));
     assert.deepStrictEqual(body(read(first)), live);
     assert.deepStrictEqual(answers(JSON.stringify(live)), [shown]);

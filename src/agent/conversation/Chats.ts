@@ -42,7 +42,7 @@ export const find = Effect.fn("Chats.find")(function* (folder: string) {
     }
     const [first, ...others] = read.success;
     if (first?._tag !== "Chat") continue;
-    const state = new ChatState(first, [], () => undefined);
+    const state = new ChatState(first, [], () => Effect.void);
     for (const entry of others) state.apply(entry);
     if (state.isOpen) open.push({ chat, model: first.model, at });
   }

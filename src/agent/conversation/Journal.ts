@@ -13,13 +13,14 @@ import { Entry } from "./Entry.ts";
 /** Largest journal that is read, in bytes. */
 export const journalBytesMax = 512 * 1024 * 1024;
 
-/** A chat's file: what it holds, and the way to add to it. */
+/** Where a chat is kept: what it holds, and the way to add to it. */
 export interface Journal {
+  /** The file, or the name of what stands in its place. */
   readonly file: string;
   /** The entries that it held when it was opened. */
   readonly entries: ReadonlyArray<Entry>;
-  /** Adds a line; it is in the file when this returns. A failed write is a defect: the agent must not act without its record. */
-  readonly append: (entry: Entry) => void;
+  /** Adds a line; it is kept when this returns. A failed write is a defect: the agent must not act without its record. */
+  readonly append: (entry: Entry) => Effect.Effect<void>;
 }
 
 const EntryJson = Schema.fromJsonString(Entry);
@@ -46,7 +47,7 @@ export const open = Effect.fn("Journal.open")(function* (folder: string, chat: s
   const journal: Journal = {
     file,
     entries,
-    append: (entry) => void writeSync(descriptor, `${encode(entry)}\n`),
+    append: (entry) => Effect.sync(() => void writeSync(descriptor, `${encode(entry)}\n`)),
   };
   return journal;
 });
