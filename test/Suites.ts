@@ -79,6 +79,7 @@ export const long: ReadonlyArray<string> = [
 
 /** Tests that need a PostgreSQL server, which the suite starts: `npm run test:pg`. */
 export const postgres: ReadonlyArray<string> = [
+  "test/agent/cluster/Postgres*.test.ts",
   "test/cluster/Cluster.test.ts",
   "test/gateway/postgres/*.test.ts",
   "test/histories/PostgresHistories.test.ts",

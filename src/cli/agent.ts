@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { Clock, Console, Effect, Option, Random, References, Runtime, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
+import type { ConversationError } from "../agent/cluster/index.ts";
 import * as Chats from "../agent/conversation/Chats.ts";
 import { type AgentError, type AgentOptions, layer, open, stepsMaxDefault } from "../agent/index.ts";
 import * as LineReader from "../agent/terminal/LineReader.ts";
@@ -13,13 +14,17 @@ import * as Prompter from "../agent/terminal/Prompter.ts";
 import * as Session from "../agent/terminal/Session.ts";
 import { TerminalView } from "../agent/terminal/TerminalView.ts";
 import { protocols } from "../provider/Protocols.ts";
+import type { RecorderError } from "../recorder/RecorderError.ts";
 import { defaultFile, ownFile } from "../recorder/sql/sqlite/SqlFile.ts";
 import * as RunStore from "../recorder/store/RunStore.ts";
 import { relative } from "../story/Times.ts";
+import * as ClusterAgent from "./agent/ClusterAgent.ts";
 import { dbFlag, foreignStore } from "./command/Store.ts";
 import { quoted } from "./terminal/Screen.ts";
 
-const exitCodes = { stopped: 1, steps: 1, refused: 2, store: 3, parked: 4, cancelled: 130, left: 130 } as const;
+const exitCodes = {
+  ...{ stopped: 1, steps: 1, refused: 2, store: 3, parked: 4, no_owner: 5, cancelled: 130, left: 130 },
+} as const;
 
 const help = `Talk to a model that works with files and a shell in one directory. Its requests are recovered where that is proven safe, and asked about where it is not; what it does survives its own crash.
 
@@ -29,12 +34,15 @@ const help = `Talk to a model that works with files and a shell in one directory
 
   The key is read from the environment, and never stored or printed.
 
+  --cluster shares conversations between machines over --db postgres://…: with --node this process owns its part of them until it is told to end, and without it says --prompt, or what you type, to --chat wherever that is owned. A conversation has one owner; when that dies another node goes on, and a call waits 10 s for one. Whoever may use the store may use the nodes' tools: docs/cluster.md.
+
   Exit codes:
     0    the model has responded
     1    it has not: the run was stopped, or the limit of requests reached
     2    bad input, or refused
     3    the chat or the file of runs cannot be read or written
     4    a question is open: --resume asks it again, and so does \`runs answer\`
+    5    --cluster: no live node owns the conversation
     130  cancelled by Ctrl-C
     143  ended by SIGTERM: --resume goes on`;
 
@@ -83,6 +91,11 @@ const flags = {
     Flag.withDescription("How long after a crash the next process waits, in milliseconds"),
     Flag.withDefault(3_000),
   ),
+  cluster: Flag.Boolean("cluster").pipe(
+    Flag.withDescription("Share conversations with other machines over --db postgres://…; see --node"),
+    Flag.withDefault(false),
+  ),
+  node: text("node", "With --cluster: own conversations, and be reached there by other nodes and callers", "host:port"),
   json: Flag.Boolean("json").pipe(
     Flag.withDescription("Print every event as a line of JSON; questions stand on stderr"),
     Flag.withDefault(false),
@@ -93,7 +106,7 @@ type Given = Command.Command.Config.Infer<typeof flags>;
 
 /** The agent did not do what it was asked for. Why stands on the screen. */
 export class AgentFailed extends Schema.TaggedError<AgentFailed>()("AgentFailed", {
-  reason: Schema.Literals(["stopped", "steps", "refused", "store", "parked", "cancelled", "left"]),
+  reason: Schema.Literals(["stopped", "steps", "refused", "store", "parked", "no_owner", "cancelled", "left"]),
   message: Schema.String,
 }) {
   override readonly [Runtime.errorExitCode] = exitCodes[this.reason];
@@ -114,6 +127,11 @@ export const agentCommand = Command.make("agent", flags, (given) => agent(given)
       command: "stream-recovery agent --protocol anthropic-messages --model claude-sonnet-4-5 --dir .",
       description: "With ANTHROPIC_API_KEY in the environment, in this directory",
     },
+    {
+      command:
+        "stream-recovery agent --cluster --node 10.0.0.7:34431 --db postgres://… --model claude-sonnet-4-5 --dir /shared",
+      description: "A node that owns its part of the conversations",
+    },
     { command: "stream-recovery agent --resume", description: "End what a killed process left open" },
   ]),
 );
@@ -122,6 +140,8 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
   const db = Option.getOrUndefined(given.db) ?? defaultFile();
   const foreign = foreignStore(db);
   if (foreign !== undefined) return yield* fails("refused", foreign);
+  if (given.cluster) return yield* clustered(given, db);
+  if (Option.isSome(given.node)) return yield* fails("refused", "--node is for --cluster");
   // Chats stay on the machine whose files they are about.
   const folder = join(dirname(RunStore.isServer(db) ? ownFile() : db), "chats");
   const chat = yield* chatOf(given, folder);
@@ -171,6 +191,41 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
   if (how !== "done") return yield* new AgentFailed({ reason: how, message: how });
 });
 
+/** A node, or a caller of conversations that nodes own. */
+const clustered = Effect.fn("cli.agent.cluster")(function* (given: Given, db: string) {
+  if (!RunStore.isServer(db))
+    return yield* fails("refused", "--cluster needs a store that machines share: --db postgres://…");
+  const { leaseMs } = given;
+  if (Option.isNone(given.node)) {
+    if (Option.isNone(given.chat))
+      return yield* fails("refused", "--cluster without --node needs --chat: which conversation is meant");
+    const chat = given.chat.value;
+    const how = yield* ClusterAgent.call({ db, leaseMs, chat, task: taskOf(given), json: given.json }).pipe(
+      Effect.catchTags({ ConversationError: refusedThere, RecorderError: storeFailed }),
+    );
+    if (how !== "done") return yield* new AgentFailed({ reason: how, message: how });
+    return;
+  }
+  const address = ClusterAgent.nodeOf(given.node.value);
+  if (address === undefined) return yield* fails("refused", `--node: expected HOST:PORT, got ${given.node.value}`);
+  if (Option.isNone(given.dir)) {
+    return yield* fails("refused", "--node needs --dir: a folder that every node reaches by the same path");
+  }
+  const owner = { ...settingsOf(given), dir: resolve(given.dir.value) };
+  return yield* ClusterAgent.node({ db, leaseMs, address, owner }).pipe(
+    Effect.catchTags({
+      RecorderError: storeFailed,
+      ClientConfigError: ({ message }) => fails("refused", message),
+      SocketServerError: ({ message }) => fails("refused", `--node: ${message}`),
+    }),
+  );
+});
+
+const refusedThere = ({ message, reason }: ConversationError) =>
+  fails(reason === "no_owner" || reason === "store" ? reason : "refused", message);
+
+const storeFailed = ({ message }: RecorderError) => fails("store", message);
+
 const refused = ({ message, reason }: AgentError) => fails(reason, message);
 
 const fails = (reason: AgentFailed["reason"], message: string) =>
@@ -210,20 +265,19 @@ const optionsOf = (given: Given, chat: string, folder: string): Omit<AgentOption
   const isNew = statSync(join(folder, `${chat}.jsonl`), { throwIfNoEntry: false }) === undefined;
   const dir = Option.getOrUndefined(given.dir);
   const named = dir === undefined ? (isNew ? mkdtempSync(join(tmpdir(), "agent-")) : undefined) : resolve(dir);
-  return {
-    chat,
-    folder,
-    shell: given.shell,
-    shellTimeoutMs: given.shellTimeout * 1_000,
-    stepsMax: given.steps,
-    continueText: given.continueText,
-    ...(named === undefined ? {} : { dir: named }),
-    ...(Option.isNone(given.protocol) ? {} : { protocol: given.protocol.value }),
-    ...(Option.isNone(given.url) ? {} : { url: given.url.value }),
-    ...(Option.isNone(given.model) ? {} : { model: given.model.value }),
-    ...(Option.isNone(given.keyEnv) ? {} : { keyEnv: given.keyEnv.value }),
-  };
+  return { chat, folder, ...settingsOf(given), ...(named === undefined ? {} : { dir: named }) };
 };
+
+const settingsOf = (given: Given): Omit<AgentOptions, "chat" | "dir" | "folder" | "watch" | "confirm"> => ({
+  shell: given.shell,
+  shellTimeoutMs: given.shellTimeout * 1_000,
+  stepsMax: given.steps,
+  continueText: given.continueText,
+  ...(Option.isNone(given.protocol) ? {} : { protocol: given.protocol.value }),
+  ...(Option.isNone(given.url) ? {} : { url: given.url.value }),
+  ...(Option.isNone(given.model) ? {} : { model: given.model.value }),
+  ...(Option.isNone(given.keyEnv) ? {} : { keyEnv: given.keyEnv.value }),
+});
 
 const goOn = ({ db }: Given, chat: string): string =>
   `stream-recovery agent --resume --chat ${chat}${Option.isNone(db) ? "" : ` --db ${quoted(db.value)}`}`;

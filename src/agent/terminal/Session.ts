@@ -63,8 +63,8 @@ interface Pressed {
  * Ctrl-C once cancels the running request in the user's name, twice leaves; an open turn then stays on record. Earlier listeners
  * for Ctrl-C are put back afterwards.
  */
-const interrupts = (
-  { agent, line }: SessionOptions,
+export const interrupts = (
+  { agent, line }: { readonly agent: Pick<Agent, "cancel">; readonly line: (text: string) => void },
   left: Deferred.Deferred<"left">,
 ): Effect.Effect<Pressed, never, Scope.Scope> =>
   Effect.gen(function* () {
