@@ -6,6 +6,7 @@ import type { Mutant } from "./Mutant.ts";
 const repeats = "test/gateway/proxy/StoredRepeats.test.ts";
 const waits = "test/gateway/api/StoredPaths.test.ts";
 const groups = "test/runtime/run/SharedGroups.test.ts";
+const outages = "test/recorder/shared/OutageLog.test.ts";
 
 /** The mutants of facts that processes share, and of what rests on them. */
 export const mutants: ReadonlyArray<Mutant> = [
@@ -77,8 +78,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a store that is away ends the request",
     breaks: "without a store a gateway goes on with what it knows itself",
     within: "tried",
-    find: "return Effect.as(isFirst ? said : Effect.void, undefined);",
-    replace: "return Effect.die(said);",
+    find: "Effect.catch(({ message }) => Effect.as(outage.failed(message), undefined)),",
+    replace: "Effect.catch(({ message }) => Effect.die(message)),",
     proofs: [{ test: repeats, named: "while the store is away" }],
   },
   {
@@ -152,5 +153,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "return Math.max(1, tokensMax / this.#processes);",
     replace: "return tokensMax;",
     proofs: [{ test: groups, named: "each have its part" }],
+  },
+  {
+    name: "a store that is away is said with every try",
+    breaks: "everything is bounded: a log too",
+    within: "failed",
+    find: "if (now - this.#saidAt < saidAgainMs) return Effect.void;",
+    replace: "",
+    proofs: [{ test: outages, named: "once a minute while it lasts" }],
+  },
+  {
+    name: "what comes and goes all the time is said each time",
+    breaks: "everything is bounded: a log too",
+    within: "worked",
+    find: "this.#outage = undefined;\n    if (outage === undefined || !outage.isSaid) return Effect.void;",
+    replace:
+      "this.#outage = undefined;\n    this.#saidAt = Number.NEGATIVE_INFINITY;\n    if (outage === undefined || !outage.isSaid) return Effect.void;",
+    proofs: [{ test: outages, named: "fills no log" }],
   },
 ];

@@ -13,6 +13,7 @@ import type { RecorderError } from "../recorder/RecorderError.ts";
 import { waitingRuns } from "../recorder/RunPages.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
+import { OutageLog } from "../recorder/shared/OutageLog.ts";
 import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
 import { endByHand } from "../runtime/crash/Takeover.ts";
 import { runIdPrefix } from "./proxy/RelayHandler.ts";
@@ -50,8 +51,12 @@ export const lookMsOf = (leaseMs: number): number => Math.min(lookMsMax, leaseMs
 
 /** Looks at once, and again and again while it lives. */
 export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never, RunRecorder> => {
-  const ended = Effect.catch(endAbandoned(options.headless), ({ message }) =>
-    Effect.logError(`runs of a gateway that has died were not ended; the next look tries again: ${message}`),
+  const outage = new OutageLog({
+    away: "runs of a gateway that has died are not ended; each look tries again",
+    back: "runs of a gateway that has died are ended again",
+  });
+  const ended = Effect.catch(Effect.andThen(endAbandoned(options.headless), outage.worked), ({ message }) =>
+    outage.failed(message),
   );
   return Layer.unwrap(
     Effect.map(Effect.context<RunRecorder>(), (services) =>

@@ -3,10 +3,11 @@
  *
  * Changes of this process come at once; what other processes write to the same record is found by looking.
  */
-import { type Cause, type Context, Duration, Effect, Option, Schedule, Stream } from "effect";
+import { Cause, type Context, Duration, Effect, Option, Schedule, Stream } from "effect";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { outageLogs } from "../../recorder/shared/OutageLog.ts";
 import type { PathBoard } from "./PathBoard.ts";
 import { pathsPrint } from "./PathList.ts";
 import type { Traffic } from "./Traffic.ts";
@@ -94,14 +95,26 @@ const look = (
   paths: Pick<PathBoard["Service"], "list"> | undefined,
 ): Effect.Effect<Prints> =>
   recorder.runs({ limit: lookRunsMax }).pipe(
+    Effect.tap(outageOf(recorder).worked),
     Effect.map((records) => new Map(records.map((record) => [record.run_id, fingerprint(record)]))),
     Effect.catchCause((cause: Cause.Cause<RecorderError>) =>
-      Effect.as(Effect.logWarning("the feed could not look at the record", cause), new Map<string, string>()),
+      Effect.as(outageOf(recorder).failed(whyOf(cause)), new Map<string, string>()),
     ),
     Effect.flatMap((runs) =>
       Effect.map(paths?.list ?? Effect.succeed([]), (list) => ({ runs, paths: pathsPrint(list) })),
     ),
   );
+
+/** Every reader of the feed looks: they say it once. */
+const outageOf = outageLogs({
+  away: "the page's feed cannot look at the record",
+  back: "the page's feed looks at the record again",
+});
+
+const whyOf = (cause: Cause.Cause<RecorderError>): string => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause));
+  return error === undefined ? "it died" : error.message === "" ? error.reason : error.message;
+};
 
 /** The first look has nothing to compare with: a reader that has just connected reads everything. */
 const changed = (before: Prints["runs"] | undefined, now: Prints["runs"]): ReadonlyArray<string> =>

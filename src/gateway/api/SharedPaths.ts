@@ -13,6 +13,7 @@ import { dropOldest, Label, Milliseconds } from "../../domain/Limits.ts";
 import { Paths } from "../../paths/Paths.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import { factsMax, type SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 import { sharedKey } from "../workers/SharedKey.ts";
 import { WorkerBus } from "../workers/WorkerBus.ts";
@@ -72,8 +73,12 @@ const storedIn = Effect.fnUntraced(function* (
 ): Effect.fn.Return<(word: Refused) => void, never, Scope.Scope> {
   CredentialDigest.keyedBy(sharedKey(facts.secret, "credential"));
   const clock = yield* Clock.Clock;
-  const unheard = ({ message }: { readonly message: string }) =>
-    Effect.logWarning(`what providers have announced to other gateways is not known now: ${message}`);
+  const outage = new OutageLog({
+    away: "what providers have announced to other gateways is not known now",
+    back: "what providers have announced to other gateways is known again",
+  });
+  const asking = <E extends { readonly message: string }>(asked: Effect.Effect<void, E>) =>
+    Effect.catch(Effect.andThen(asked, outage.worked), ({ message }) => outage.failed(message));
   let known: ReadonlySet<string> = new Set();
   const look = Effect.map(facts.all("cooldown"), (all) => {
     for (const { leftMs, node, stamp, value } of all) {
@@ -94,7 +99,7 @@ const storedIn = Effect.fnUntraced(function* (
     (ends) => Effect.sync(ends),
   );
   rung();
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(bells), Effect.catch(look, unheard))));
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(bells), asking(look))));
   const run = yield* Effect.map(Effect.context<never>(), Effect.runForkWith);
   const told = new Map<string, number>();
   return (word) => {
@@ -104,7 +109,7 @@ const storedIn = Effect.fnUntraced(function* (
     told.delete(key);
     told.set(key, until);
     dropOldest(told, factsMax);
-    run(Effect.catch(facts.put("cooldown", key, JSON.stringify(word), word.waitMs), unheard));
+    run(asking(facts.put("cooldown", key, JSON.stringify(word), word.waitMs)));
   };
 });
 

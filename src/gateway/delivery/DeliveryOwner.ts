@@ -19,6 +19,7 @@ import type {
 } from "../../recorder/delivery/DeliveryStore.ts";
 import { endsWithin, monotonicMs } from "../../recorder/MonotonicTime.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
+import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import { DeliveryKey } from "./DeliveryKey.ts";
 import type { DeliverySource } from "./DeliverySource.ts";
 
@@ -97,7 +98,10 @@ export class DeliveryOwner {
   #wishedAt = 0;
   #beatAt = 0;
   #triedAt = Number.NEGATIVE_INFINITY;
-  #isAway = false;
+  readonly #outage = new OutageLog({
+    away: "the delivery log is not written; clients can come back at this gateway only",
+    back: "the delivery log is written again",
+  });
   #isFull = false;
   #wake: (() => void) | undefined;
 
@@ -123,7 +127,7 @@ export class DeliveryOwner {
 
   /** Writes what is not written yet, within a moment, or loses it. */
   readonly close: Effect.Effect<void> = Effect.suspend(() =>
-    this.#isAway ? Effect.void : Effect.asVoid(endsWithin(this.tick, closeMs)),
+    this.#outage.isOn ? Effect.void : Effect.asVoid(endsWithin(this.tick, closeMs)),
   );
 
   /** A run has its name. Where the log is full it is not kept. */
@@ -148,7 +152,7 @@ export class DeliveryOwner {
     const live = this.#bySource.get(source);
     if (live === undefined) return;
     const isWhole = source.entry.end?.how === "whole" && source.stop !== "cancelled";
-    if (isWhole && !this.#isAway) return;
+    if (isWhole && !this.#outage.isOn) return;
     this.#forgets(live);
     if (live.isBegun) this.drop(live.beginning.runId);
   }
@@ -178,9 +182,9 @@ export class DeliveryOwner {
     wake?.();
   }
 
-  /** Does what is due. A failure is told once, until the store is back (4). */
+  /** Does what is due. The log says when the store is away and when it is back (4). */
   readonly tick: Effect.Effect<void> = Effect.suspend(() => {
-    if (this.#isAway && this.#now() - this.#triedAt < awayMs) return Effect.void;
+    if (this.#outage.isOn && this.#now() - this.#triedAt < awayMs) return Effect.void;
     this.#triedAt = this.#now();
     return Effect.matchEffect(this.#due, {
       onSuccess: () => this.#told(undefined),
@@ -190,7 +194,7 @@ export class DeliveryOwner {
 
   readonly #due: Effect.Effect<void, RecorderError> = Effect.gen({ self: this }, function* () {
     // A write that failed may have met a delivery that is gone.
-    if (this.#isAway || this.#now() - this.#beatAt >= beatMs) yield* this.#beat;
+    if (this.#outage.isOn || this.#now() - this.#beatAt >= beatMs) yield* this.#beat;
     yield* this.#begins;
     yield* this.#writes;
     yield* this.#ends;
@@ -206,12 +210,7 @@ export class DeliveryOwner {
   });
 
   #told(error: RecorderError | undefined): Effect.Effect<void> {
-    const wasAway = this.#isAway;
-    this.#isAway = error !== undefined;
-    if (error === undefined || wasAway) return Effect.void;
-    return Effect.logWarning(
-      `the delivery log is not written; clients can come back at this gateway only: ${error.message}`,
-    );
+    return error === undefined ? this.#outage.worked : this.#outage.failed(error.message);
   }
 
   readonly #begins: Effect.Effect<void, RecorderError> = Effect.suspend(() => {

@@ -17,6 +17,7 @@ import {
   repeatMs,
 } from "../../adapters/relay/RelayRepeats.ts";
 import { Label } from "../../domain/Limits.ts";
+import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import type { Fact, FactsFault, SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 
 /** Longest that the store is waited for, in milliseconds. */
@@ -41,22 +42,16 @@ const toldOf = Schema.decodeUnknownOption(Schema.fromJsonString(Told));
 
 /** The memory of the store's processes. */
 export const make = (facts: SharedFacts): RepeatsElsewhere => {
-  let isAway = false;
+  const outage = new OutageLog({
+    away: "what other gateways know of repeats is not known now",
+    back: "what other gateways know of repeats is known again",
+  });
   /** A store that is away, or slow, knows nothing: it is said once, and the gateway goes on with what it knows itself. */
   const tried = <A>(asked: Effect.Effect<A, FactsFault>): Effect.Effect<A | undefined> =>
     asked.pipe(
       Effect.timeoutOrElse({ duration: storeWaitMs, orElse: () => Effect.fail({ message: "it does not answer" }) }),
-      Effect.tap(() =>
-        Effect.sync(() => {
-          isAway = false;
-        }),
-      ),
-      Effect.catch(({ message }) => {
-        const isFirst = !isAway;
-        isAway = true;
-        const said = Effect.logWarning(`what other gateways know of repeats is not known now: ${message}`);
-        return Effect.as(isFirst ? said : Effect.void, undefined);
-      }),
+      Effect.tap(outage.worked),
+      Effect.catch(({ message }) => Effect.as(outage.failed(message), undefined)),
     );
   return {
     take: (key, begunMs, says) =>

@@ -15,6 +15,7 @@ import { refusal } from "../Question.ts";
 import { RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import { commitsTogether, listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "../RunRecorder.ts";
+import { OutageLog } from "../shared/OutageLog.ts";
 import { transferring } from "../transfer/RunTransfer.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
 import { lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
@@ -172,7 +173,7 @@ export const make = (
     yield* Effect.addFinalizer(() =>
       lease.id === undefined
         ? Effect.void
-        : reported(endsWithin(database.write(lease.end), closeMs), "the lease was not given up"),
+        : reported(givenUp(database.write(lease.end), closeMs), "the lease was not given up"),
     );
     const write = yield* SqlWriter.make(database, lease, closeMs);
     // It closes first: what it could not commit the writer still does.
@@ -214,13 +215,13 @@ const msProblem = (name: string, ms: number | undefined, min: number): RecorderE
  * outage a living process must be heard before a process that waits may take it for dead.
  */
 const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease): Effect.Effect<never> => {
-  let isAway = false;
+  const outage = new OutageLog({ away: "the lease was not renewed", back: "the lease can be renewed again" });
   const renewed = Effect.suspend(() => {
     const { silentMs } = lease;
     // Processes of several versions share a server: a newer one may have brought tables that this one must not write.
     const known = beating === database ? Effect.void : beating.ready;
-    return Effect.flatMap(Effect.andThen(known, beating.write(lease.beat(beating.tables))), (beat) => {
-      isAway = false;
+    const beaten = Effect.andThen(known, beating.write(lease.beat(beating.tables)));
+    return Effect.flatMap(Effect.tap(beaten, outage.worked), (beat) => {
       if (beat === undefined) return Effect.void;
       const { held, id } = beat;
       if (held === undefined) {
@@ -240,13 +241,9 @@ const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease)
       );
     });
   });
-  const failed = ({ message }: RecorderError) => {
-    const isFirst = !isAway;
-    isAway = true;
-    return isFirst ? Effect.logWarning(`the lease was not renewed: ${message}`) : Effect.void;
-  };
+  const failed = ({ message }: RecorderError) => outage.failed(message);
   const beat = Effect.suspend(() => (lease.isToBeat ? Effect.catch(renewed, failed) : Effect.void));
-  const pause = Effect.suspend(() => Effect.sleep(isAway ? lease.beatMs / triesInBeat : lease.beatMs));
+  const pause = Effect.suspend(() => Effect.sleep(outage.isOn ? lease.beatMs / triesInBeat : lease.beatMs));
   return Effect.forever(Effect.andThen(pause, beat));
 };
 
@@ -335,6 +332,14 @@ const retain = (database: SqlDatabase, retention: Retention, now: () => number) 
   });
   return Effect.forever(Effect.andThen(reported(once, "old runs were not forgotten"), Effect.sleep(everyMs)));
 };
+
+/** Gives up a lease; where that is not known in time, whoever reads the log learns what it means. */
+const givenUp = (ends: Effect.Effect<void, RecorderError>, ms: number): Effect.Effect<void, RecorderError> =>
+  Effect.flatMap(endsWithin(ends, ms), (isDone) => {
+    if (isDone) return Effect.void;
+    const message = "the store did not say so in time; open runs of this process are taken over when its lease is over";
+    return Effect.fail(new RecorderError({ reason: "unavailable", run_id: "", message }));
+  });
 
 /** A failure that no caller waits for goes to the log. It was counted where it happened. */
 const reported = (effect: Effect.Effect<unknown, RecorderError>, what: string): Effect.Effect<void> =>

@@ -18,6 +18,7 @@ import type { SqlError } from "effect/sql/SqlError";
 import type { Fragment } from "effect/sql/Statement";
 import type { RecorderError } from "../RecorderError.ts";
 import { Listeners } from "../shared/Listeners.ts";
+import { OutageLog } from "../shared/OutageLog.ts";
 import type { SharedCancels } from "../shared/SharedCancels.ts";
 import { lookMs, type SharedFacts, toldKinds, type Word } from "../shared/SharedFacts.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
@@ -91,7 +92,8 @@ export const make = Effect.fnUntraced(function* (
   };
   const look = Effect.sync(() => listeners.say({ _tag: "Look" }));
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(lookMs), look)));
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(forgetMs), forgetting(options))));
+  const outage = new OutageLog({ away: "what is over is not forgotten", back: "what is over is forgotten again" });
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(forgetMs), forgetting(options, outage))));
   if (ear !== undefined) yield* Effect.forkScoped(listenOn(ear.beating, channel, ear.listen, listeners, hearing));
   const facts = SqlFacts.make(options);
   return {
@@ -129,10 +131,8 @@ const answeredPrefix = "answered ";
 
 const helloPrefix = "hello ";
 
-const forgetting = (options: SqlFacts.FactsOptions): Effect.Effect<void> =>
-  Effect.catch(SqlFacts.forget(options), ({ message }) =>
-    Effect.logWarning(`what is over was not forgotten: ${message}`),
-  );
+const forgetting = (options: SqlFacts.FactsOptions, outage: OutageLog): Effect.Effect<void> =>
+  Effect.catch(Effect.andThen(SqlFacts.forget(options), outage.worked), ({ message }) => outage.failed(message));
 
 /** What a payload says; undefined for one that this version does not know. */
 export const wordOf = (payload: string): Word | undefined => {
@@ -151,7 +151,10 @@ const listenOn = (
 ): Effect.Effect<never> => {
   const { sql } = beating.tables;
   let pauseMs = pauseFirstMs;
-  let isAway = false;
+  const outage = new OutageLog({
+    away: "what other processes say is not heard",
+    back: "what other processes say is heard again",
+  });
   const once = Effect.suspend(() => {
     const hello = `${helloPrefix}${globalThis.crypto.randomUUID()}`;
     const heard = (payload: string) => {
@@ -166,21 +169,17 @@ const listenOn = (
     const said = Effect.ignore(beating.once(sql`SELECT pg_notify(${channel}, ${hello})`));
     const ready = Effect.suspend(() => {
       pauseMs = pauseFirstMs;
-      isAway = false;
       listeners.say({ _tag: "Look" });
-      return said;
+      return Effect.andThen(outage.worked, said);
     });
     return listen(channel, { heard, ready });
   });
   const broken = ({ message }: { readonly message: string }) =>
     Effect.suspend(() => {
       hearing.now = false;
-      const isFirst = !isAway;
-      isAway = true;
       const ms = pauseMs;
       pauseMs = Math.min(pauseMaxMs, 2 * pauseMs);
-      const told = isFirst ? Effect.logWarning(`what other processes say is not heard: ${message}`) : Effect.void;
-      return Effect.andThen(told, Effect.sleep(ms));
+      return Effect.andThen(outage.failed(message), Effect.sleep(ms));
     });
   return Effect.forever(Effect.catch(once, broken));
 };

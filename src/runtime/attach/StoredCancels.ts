@@ -11,6 +11,7 @@ import * as Queue from "effect/Queue";
 import * as Schema from "effect/Schema";
 import type * as Scope from "effect/Scope";
 import { Label } from "../../domain/Limits.ts";
+import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import type { SharedCancels } from "../../recorder/shared/SharedCancels.ts";
 import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 
@@ -105,8 +106,11 @@ export const hearing = Effect.fnUntraced(function* (
       { discard: true },
     ),
   );
-  const unheard = ({ message }: { readonly message: string }) =>
-    Effect.logWarning(`what other processes cancel is not known now: ${message}`);
+  const outage = new OutageLog({
+    away: "what other processes cancel is not known now",
+    back: "what other processes cancel is known again",
+  });
+  const looked = Effect.catch(Effect.andThen(look, outage.worked), ({ message }) => outage.failed(message));
   const bells = yield* Queue.sliding<void>(1);
   yield* Effect.acquireRelease(
     Effect.sync(() =>
@@ -117,5 +121,5 @@ export const hearing = Effect.fnUntraced(function* (
     ),
     (ends) => Effect.sync(ends),
   );
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(bells), Effect.catch(look, unheard))));
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(bells), looked)));
 });

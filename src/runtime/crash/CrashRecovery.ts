@@ -4,11 +4,13 @@
  * It reaches no provider. A retry that is decided here waits for `StreamProcessor.takeUp`, which has the request. What
  * happens step by step stands in docs/recovery.md.
  */
+import * as Cause from "effect/Cause";
 import * as Clock from "effect/Clock";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import * as Metric from "effect/Metric";
+import * as Option from "effect/Option";
 import * as Stream from "effect/Stream";
 import { bounded } from "../../recorder/BoundedRecorder.ts";
 import type { AnswerRefused } from "../../recorder/Question.ts";
@@ -16,6 +18,7 @@ import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { waitingRuns } from "../../recorder/RunPages.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import * as StoredCancels from "../attach/StoredCancels.ts";
 import { answeredHere } from "../questions/DurableQuestions.ts";
 import { endByHand, isOverdue, type Outcome, type Row, type TendOptions, tend } from "./Takeover.ts";
@@ -212,18 +215,31 @@ export const sweepFailures = Metric.counter("stream_recovery.sweep_failures", {
   incremental: true,
 });
 
-/** Recovers at once and then again and again while the layer lives. A sweep that fails is logged and counted, and never ends it. */
+/**
+ * Recovers at once and then again and again while the layer lives. A sweep that fails is counted and never ends it; the log says so
+ * when the first one fails, once a minute while they do, and when one works again.
+ */
 export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, RunRecorder> => {
   const { due = Effect.never, intervalMs = sweepIntervalMsDefault, onSwept } = options;
+  const outage = new OutageLog(sweepWords);
   const sweep = recover(options).pipe(
     Effect.flatMap((report) => (report.runs.length === 0 ? Effect.void : (onSwept?.(report) ?? Effect.void))),
-    Effect.catchCause((cause) =>
-      Effect.andThen(
-        Metric.update(sweepFailures, 1),
-        Effect.logError("a sweep for orphaned runs failed; the next one tries again", cause),
-      ),
-    ),
+    Effect.andThen(outage.worked),
+    Effect.catchCause((cause) => Effect.andThen(Metric.update(sweepFailures, 1), sweepFailed(outage, cause))),
   );
   const pause = Effect.raceFirst(Effect.sleep(Duration.millis(intervalMs)), due);
   return Layer.effectDiscard(Effect.forkScoped(Effect.forever(Effect.andThen(sweep, pause))));
+};
+
+const sweepWords = {
+  away: "orphaned runs cannot be looked for; each sweep tries again",
+  back: "orphaned runs are looked for again",
+};
+
+/** A store that is away says why in one sentence. Anything else is a defect, and is told once with where it comes from. */
+const sweepFailed = (outage: OutageLog, cause: Cause.Cause<RecorderError>): Effect.Effect<void> => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause));
+  if (error !== undefined) return outage.failed(error.message === "" ? error.reason : error.message);
+  const told = outage.isOn ? Effect.void : Effect.logError("a sweep for orphaned runs died", cause);
+  return Effect.andThen(told, outage.failed("a sweep died"));
 };

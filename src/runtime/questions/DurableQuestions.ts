@@ -10,7 +10,9 @@ import type { Choice } from "../../domain/Decision.ts";
 import { bounded } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { expiryChoice, expiryOf, type QuestionTerms } from "../../recorder/Question.ts";
+import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { outageLogs } from "../../recorder/shared/OutageLog.ts";
 import { lookMs } from "../../recorder/shared/SharedFacts.ts";
 import { suspendLateMs } from "../contract/Clocks.ts";
 
@@ -154,7 +156,7 @@ const answerOf = (
         // An answer that came first counts.
         AnswerRefused: ({ reason }) =>
           reason === "already_answered" ? onRecord(recorder, question) : Effect.succeed(refusedAs[reason]),
-        RecorderError: ({ reason }) => Effect.as(notRead(run_id, reason), undefined),
+        RecorderError: (error) => Effect.as(notRead(recorder, error), undefined),
       }),
     );
   });
@@ -180,18 +182,24 @@ const onRecord = (
   { revision, run_id }: OpenQuestion,
 ): Effect.Effect<Choice | "parked" | undefined> =>
   recorder.run(run_id).pipe(
+    Effect.tap(outageOf(recorder).worked),
     Effect.map((record) => {
       const newest = record?.questions.at(-1);
       // The process that has asked a newer question drives the run now.
       if (newest !== undefined && newest.revision > revision) return "parked" as const;
       return record?.questions.find((it) => it.revision === revision)?.answer;
     }),
-    Effect.catch((error) => Effect.as(notRead(run_id, error.reason), undefined)),
+    Effect.catch((error) => Effect.as(notRead(recorder, error), undefined)),
   );
 
-/** A store that cannot be read now is asked again with the next look. */
-const notRead = (run_id: string, reason: string): Effect.Effect<void> =>
-  Effect.logWarning("the answer to a question could not be looked up", { run_id, reason });
+/** A store that cannot be read now is asked again with the next look. All questions that wait here say it once. */
+const notRead = (recorder: RunRecorder["Service"], { message, reason }: RecorderError): Effect.Effect<void> =>
+  outageOf(recorder).failed(message === "" ? reason : message);
+
+const outageOf = outageLogs({
+  away: "answers to questions cannot be looked up",
+  back: "answers to questions are looked up again",
+});
 
 const hang = (recorder: RunRecorder["Service"], runId: string): Bell => {
   const bell: Bell = Deferred.makeUnsafe<void>();

@@ -9,6 +9,7 @@ import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as CrashPlan from "../../../src/runtime/crash/CrashPlan.ts";
 import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { folded } from "../../recorder/Entries.ts";
+import { heard } from "../../recorder/shared/Heard.ts";
 import * as L from "./Lives.ts";
 
 type Recorder = RunRecorder["Service"];
@@ -459,6 +460,43 @@ describe("layer", () => {
       yield* TestClock.adjust(10);
       assert.strictEqual((yield* known(recorder)).parked, "recovered");
       assert.strictEqual((yield* Metric.value(CrashRecovery.sweepFailures)).count, before + 2);
+    }).pipe(Effect.provide(memory())),
+  );
+
+  it.effect("says in its log that the store is away, once a minute without a stack, and that it is back", () =>
+    Effect.gen(function* () {
+      const { log, said } = heard();
+      const recorder = yield* RunRecorder;
+      const away = new RecorderError({ reason: "unavailable", run_id: "", message: "runs cannot be reached" });
+      let isAway = true;
+      const failing: Recorder = {
+        ...recorder,
+        orphans: (limit) => Effect.suspend(() => (isAway ? Effect.fail(away) : recorder.orphans(limit))),
+      };
+      yield* Layer.build(CrashRecovery.layer({ intervalMs: 1_000 })).pipe(
+        Effect.provideService(RunRecorder, failing),
+        Effect.provide(log),
+      );
+      yield* TestClock.adjust("90 seconds");
+      isAway = false;
+      yield* TestClock.adjust("90 seconds");
+      assert.deepStrictEqual(said, [
+        "WARN orphaned runs cannot be looked for; each sweep tries again: runs cannot be reached",
+        "WARN orphaned runs cannot be looked for; each sweep tries again: runs cannot be reached away_ms=60000 failures=61",
+        "INFO orphaned runs are looked for again away_ms=91000 failures=91",
+      ]);
+    }).pipe(Effect.provide(memory())),
+  );
+
+  it.effect("says of a recorder that dies where it died, once", () =>
+    Effect.gen(function* () {
+      const { log, said } = heard();
+      const recorder = yield* RunRecorder;
+      const onSwept = () => Effect.die(new Error("thrown"));
+      yield* orphan(recorder, lifeOf("nothing was shown"));
+      yield* Layer.build(CrashRecovery.layer({ intervalMs: 1_000, onSwept })).pipe(Effect.provide(log));
+      yield* TestClock.adjust("1 millis");
+      assert.match(said[0] ?? "", /^ERROR a sweep for orphaned runs died cause="Error: thrown/);
     }).pipe(Effect.provide(memory())),
   );
 
