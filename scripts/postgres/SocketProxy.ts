@@ -15,6 +15,8 @@ export interface SocketProxy {
   readonly reset: () => void;
   /** Whether connections are refused; those that are open break. */
   readonly cut: (isCut: boolean) => void;
+  /** From now on connections are taken and nothing comes back, as where a firewall drops what is sent; nothing breaks. */
+  readonly silence: () => void;
 }
 
 /** @param target the folder of the server's socket */
@@ -23,9 +25,10 @@ export const make = (target: string): Effect.Effect<SocketProxy, never, Scope.Sc
     Effect.callback<{ readonly proxy: SocketProxy; readonly close: () => void }>((resume) => {
       const socket = mkdtempSync(join(tmpdir(), "socket-proxy-"));
       const open = new Set<Socket>();
-      let isAway = false;
+      let [isAway, isSilent] = [false, false];
       const server = createServer((client) => {
         if (isAway) return void client.destroy();
+        if (isSilent) return void open.add(client.on("error", () => client.destroy()).resume());
         const upstream = connect({ path: join(target, name) });
         const end = () => {
           for (const it of [client, upstream]) {
@@ -44,12 +47,19 @@ export const make = (target: string): Effect.Effect<SocketProxy, never, Scope.Sc
         isAway = isCut;
         if (isCut) reset();
       };
+      const silence = () => {
+        isSilent = true;
+        // What comes is taken, and goes nowhere.
+        for (const it of open) it.unpipe().resume();
+      };
       const close = () => {
         cut(true);
         server.close();
         rmSync(socket, { recursive: true, force: true });
       };
-      server.listen(join(socket, name), () => resume(Effect.succeed({ proxy: { socket, reset, cut }, close })));
+      server.listen(join(socket, name), () =>
+        resume(Effect.succeed({ proxy: { socket, reset, cut, silence }, close })),
+      );
     }),
     ({ close }) => Effect.sync(close),
   ).pipe(Effect.map(({ proxy }) => proxy));

@@ -40,7 +40,7 @@ const help = `Talk to a model that works with files and a shell in one directory
     0    the model has responded
     1    it has not: the run was stopped, or the limit of requests reached
     2    bad input, or refused
-    3    the chat or the file of runs cannot be read or written
+    3    the chat or the store of runs cannot be read or written
     4    a question is open: --resume asks it again, and so does \`runs answer\`
     5    --cluster: no live node owns the conversation
     130  cancelled by Ctrl-C

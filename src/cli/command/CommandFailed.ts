@@ -18,7 +18,7 @@ export const exitCodesHelp = [
 
 /**
  * A command ended without its result. `negative`: nothing was found, or the outcome is a no. `refused`: what was typed is wrong, or
- * the command cannot start. `store`: the file of runs failed. The reason stands on stderr, in one line.
+ * the command cannot start. `store`: the store of runs failed. The reason stands on stderr, in one line.
  */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {
   reason: Schema.Literals(["negative", "refused", "store"]),

@@ -50,7 +50,7 @@ export const withStore = <R>(
   Effect.gen(function* () {
     const fail = failing(command);
     const file = Option.getOrUndefined(db) ?? defaultFile();
-    if (file === inMemory) return yield* fail("refused", "--db memory holds nothing here: name a file");
+    if (file === inMemory) return yield* fail("refused", "--db memory holds nothing here: name a file or postgres://…");
     const foreign = foreignStore(file);
     if (foreign !== undefined) return yield* fail("refused", foreign);
     if (!makes && !RunStore.isServer(file) && !existsSync(file)) {

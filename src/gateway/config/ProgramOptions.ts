@@ -41,7 +41,7 @@ export const inMemory = "memory";
 /** What is wrong with several processes, in one line. */
 export const problemOfWorkers = (program: ProgramOptions): string | undefined =>
   workersOf(program) > 1 && program.db === inMemory
-    ? "workers: several of them share one store, which is a file: name one by --db, or serve with one worker"
+    ? "workers: several of them share one store, which is a file or a server: name one by --db, or serve with one worker"
     : undefined;
 
 /** What is wrong with the delivery log, in one line. */

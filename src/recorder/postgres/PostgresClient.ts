@@ -40,23 +40,33 @@ export interface PostgresClientOptions {
 const quietMs = migrationMs + 2_000;
 
 /** The same once the process is about to end: its manager waits for it. */
-const hurriedMs = 3_000;
+const hurriedMs = 2_000;
+
+/**
+ * Longest that a process which is about to end uses its server at all, in milliseconds: what it has to write then takes a few, and
+ * each of its last steps would wait anew for a server that says nothing.
+ */
+export const lastUseMs = 4_000;
 
 /** The connections of a process, at most as many as its pools may have, and how long each waits for a server that says nothing. */
 export class Sockets {
   readonly #open = new Set<Socket>();
   #quietMs = quietMs;
+  #isOver = false;
 
   /** Watches one. */
   watch(socket: Socket): void {
+    if (this.#isOver)
+      return void socket.destroy(new Error("this process is about to end, and uses its server no more"));
     this.#open.add(socket);
     socket.once("close", () => this.#open.delete(socket));
     socket.setTimeout(this.#quietMs, () => socket.destroy(new Error("nothing came from the server for too long")));
   }
 
-  /** Closes all of them at once, whatever is under way. */
+  /** Closes all of them at once, whatever is under way; none is opened any more. */
   end(): void {
-    for (const socket of this.#open) socket.destroy();
+    this.#isOver = true;
+    for (const socket of this.#open) socket.destroy(new Error("the server was waited for long enough"));
   }
 
   /** From now on none waits long. */

@@ -4,7 +4,9 @@
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import type * as Redacted from "effect/Redacted";
+import * as Scope from "effect/Scope";
 import * as SqlClient from "effect/sql/SqlClient";
+import { inRealTime } from "../MonotonicTime.ts";
 import { RecorderError } from "../RecorderError.ts";
 import { RunRecorder } from "../RunRecorder.ts";
 import { lockWaitMsDefault } from "../sql/SqlDatabase.ts";
@@ -61,6 +63,8 @@ const opened = Effect.fnUntraced(function* (options: PostgresOptions) {
   }
   const password = options.password ?? PostgresClient.passwordOf(process.env);
   const sockets = new PostgresClient.Sockets();
+  // Closed behind everything else: until then the time runs that the server has.
+  const ending = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit));
   const client = (name: string, most: number) =>
     PostgresClient.make({ address, connections: most, lockMs, name, password, sockets });
   const sql = yield* client("stream-recovery", connections);
@@ -74,10 +78,19 @@ const opened = Effect.fnUntraced(function* (options: PostgresOptions) {
     { beats, listen: PostgresWords.listen({ address, lockMs, password, sockets }) },
   );
   const recorder = yield* Effect.provideService(made, SqlClient.SqlClient, sql);
-  const hurry = Effect.andThen(
-    recorder.hurry ?? Effect.void,
-    Effect.sync(() => sockets.hurry()),
+  const over = Effect.andThen(
+    inRealTime(PostgresClient.lastUseMs),
+    Effect.sync(() => sockets.end()),
   );
+  // Taken now: the recorder is given this one in its place.
+  const statements = recorder.hurry ?? Effect.void;
+  const hurry = Effect.gen(function* () {
+    yield* statements;
+    yield* Effect.sync(() => sockets.hurry());
+    yield* Effect.forkIn(Effect.interruptible(over), ending);
+  });
+  // Whoever closes it has no more time than a gateway that is told to stop.
+  yield* Effect.addFinalizer(() => hurry);
   // The very same object: what gives its runs to another store is known by it.
   return Object.assign(recorder, { hurry });
 });

@@ -35,8 +35,10 @@ export const ready = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, p
   const found = yield* Effect.catchIf(versions(tables), isMissingTable, () => Effect.void);
   const isOlder = found === undefined || found.schema < schemaVersion;
   const stands = isOlder ? yield* tables.dialect.migrate(migrate(tables, place, shared)) : found;
-  if (stands.reader > schemaVersion) return yield* newerSchema(stands.schema, place);
-  const unwritable = stands.writer > schemaVersion ? newerSchema(stands.schema, place) : undefined;
+  const { name } = tables.dialect;
+  if (stands.reader > schemaVersion) return yield* newerSchema(stands.schema, place, instead[name]);
+  const unwritable =
+    stands.writer > schemaVersion ? newerSchema(stands.schema, place, onlyReads[name] ?? instead[name]) : undefined;
   return { key: yield* digestKey(tables), unwritable } satisfies Ready;
 });
 
@@ -142,11 +144,23 @@ const notOurs = (names: ReadonlyArray<string>, place: string) =>
     message: `${place} is a database of another program (it has the table ${names[0]}); name another file, or a prefix to keep runs beside its tables`,
   });
 
-const newerSchema = (found: number, place: string) =>
+/** What can be done besides, by the kind of store. The address of a server names a database, and may name a schema of it. */
+const instead: Readonly<Record<SqlTables.SqlTables["dialect"]["name"], string>> = {
+  sqlite: "Update this program, or name another file",
+  postgres: "Update this program, or name another database or schema in the address",
+};
+
+/** The programs of a server are updated one after the other: one that is left behind goes on as well as it can. */
+const onlyReads: Partial<typeof instead> = {
+  postgres: "Update this program; until then it only reads here, and its streams go on unrecorded",
+};
+
+/** @param then what a person does about it */
+const newerSchema = (found: number, place: string, then: string) =>
   new RecorderError({
     reason: "newer_schema",
     run_id: "",
-    message: `${place} has schema version ${found}, and this program knows version ${schemaVersion}: a newer one has written it. Update this program, or name another file`,
+    message: `${place} has schema version ${found}, and this program knows version ${schemaVersion}: a newer one has written it. ${then}`,
   });
 
 const digestKey = Effect.fnUntraced(function* ({ meta, prefix, sql }: SqlTables.SqlTables) {

@@ -67,7 +67,11 @@ describe("the command line on a file of runs", () => {
         /^runs list: no run is on record: \S*none\.db does not exist\n$/,
         ["runs", "list", "--db", join(folder, "none.db")],
       ],
-      [2, /^runs list: --db memory holds nothing here: name a file\n$/, ["runs", "list", "--db", "memory"]],
+      [
+        2,
+        /^runs list: --db memory holds nothing here: name a file or postgres:\/\/…\n$/,
+        ["runs", "list", "--db", "memory"],
+      ],
       [3, /^runs list: \S*damaged\.db [^\n]+\n$/, ["runs", "list", "--db", damaged]],
       [2, /^runs: there is no command "lst"; did you mean list\? See [^\n]+\n$/, ["runs", "lst"]],
     ];

@@ -8,6 +8,7 @@ import { delimiter, join } from "node:path";
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
 import { Effect, Exit, Scope } from "effect";
 import * as Cluster from "../../../scripts/postgres/Cluster.ts";
+import * as SocketProxy from "../../../scripts/postgres/SocketProxy.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import { bin } from "../../cli/CommandLine.ts";
 import { serve } from "../../cli/ServeProcess.ts";
@@ -216,6 +217,35 @@ describe("what the docs of PostgreSQL tell an operator to type", () => {
       }).pipe(Effect.scoped),
     120_000,
   );
+});
+
+describe("a gateway whose server answers nothing any more", () => {
+  for (const more of [[], ["--delivery-log", "--linger-ms", "60000"]]) {
+    it.live(
+      `ends at a signal within its drain and some seconds, and says what is left (${more[0] ?? "without a delivery log"})`,
+      () =>
+        Effect.gen(function* () {
+          const proxy = yield* SocketProxy.make(cluster.socket);
+          const provider = yield* FaultProvider.make({ script: stalled });
+          const [here, there] = [cluster.socket, proxy.socket].map(encodeURIComponent);
+          const db = cluster.address("postgres").replace(String(here), String(there));
+          const flags = ["--drain-ms", "500", "--openai-url", `${provider.url}/v1`, ...more];
+          const served = yield* serve(["--port", "0", "--db", db, ...flags]);
+          assert.match(served.url, /^http/, served.stderr());
+          const read = yield* Effect.promise(() => firstOf(`${served.url}/v1/chat/completions`));
+          proxy.silence();
+          const began = performance.now();
+          served.child.kill("SIGTERM");
+          assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null], served.stderr());
+          // It took 18 s: each of its last steps waited anew. What is said to be the bound is half of this.
+          assert.isBelow(performance.now() - began, 11_000, served.stderr());
+          assert.match(served.stderr(), /finishing 1 requests/);
+          assert.match(served.stderr(), /the lease was not given up: /);
+          yield* Effect.promise(() => read.cancel().catch(() => undefined));
+        }).pipe(Effect.scoped),
+      60_000,
+    );
+  }
 });
 
 /** Text comes, and then nothing more. */
