@@ -1,7 +1,7 @@
 /**
  * Holds the files that outlive a killed process: what its user saw, and the marks that its tool really made.
  */
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Schema } from "effect";
 
@@ -32,6 +32,10 @@ export const mark = (folder: string, run: string, what: "start" | "done"): void 
 
 /** The marks that the tool has made. */
 export const marks = (folder: string, run: string): ReadonlyArray<string> => linesOf(marksOf(folder, run));
+
+/** When the tool has made its last mark, in milliseconds since the epoch; 0 where it made none. */
+export const markedAt = (folder: string, run: string): number =>
+  statSync(marksOf(folder, run), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 
 const linesOf = (file: string): ReadonlyArray<string> =>
   existsSync(file)

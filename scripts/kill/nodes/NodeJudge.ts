@@ -19,23 +19,26 @@ export interface NodeRemains {
   readonly marks: ReadonlyArray<string>;
   /** How often the provider was asked, by its own log: for the first time, and to go on behind a call. */
   readonly asked: readonly [first: number, on: number];
-  /** From the fault until the run was decided, in milliseconds; undefined where its node kept it. */
-  readonly decidedMs: number | undefined;
+  /**
+   * How late it was decided, in milliseconds: from the fault on where its node died or was silent; else from when its provider and its
+   * tool had said their last word. Undefined where it never was.
+   */
+  readonly lateMs: number | undefined;
 }
 
 /** Faults behind which the run is another node's. */
-export const takesOver: ReadonlySet<Fault> = new Set<Fault>(["kill -9", "stopped", "cut off"]);
+export const takesOver: ReadonlySet<Fault> = new Set<Fault>(["kill -9", "stopped", "cut off", "clock ahead, kill -9"]);
 
 /** What is wrong; empty where nothing is. */
 export const problems = (it: NodeRemains): ReadonlyArray<string> => {
-  const { asked, decidedMs, fault, marks, record, run } = it;
+  const { asked, fault, lateMs, marks, record, run } = it;
   const { most } = states[run];
   const found = [
     ...(marks.filter((mark) => mark === "start").length > 1 ? ["the tool ran twice"] : []),
     ...(asked[0] > most[0] ? [`the provider was asked ${asked[0]} times`] : []),
     ...(asked[1] > most[1] ? [`the provider was asked ${asked[1]} times to go on`] : []),
     ...(record === undefined ? ["the run is lost"] : record.state === "ended" ? [] : [`no end: ${record.state}`]),
-    ...(decidedMs !== undefined && decidedMs > decidedMsMax ? [`decided behind ${Math.round(decidedMs)} ms`] : []),
+    ...(lateMs !== undefined && lateMs > decidedMsMax ? [`decided behind ${Math.round(lateMs)} ms`] : []),
     ...shownTwice(it),
     ...stolen(it),
   ];
@@ -60,8 +63,8 @@ const shownTwice = ({ diaries, fault, record }: NodeRemains): ReadonlyArray<stri
   ];
 };
 
-/** Clocks of other machines take no run from a living node. */
+/** What a living node goes on with no other one takes, whatever their clocks say. */
 const stolen = ({ fault, record }: NodeRemains): ReadonlyArray<string> =>
-  fault === "clock ahead" && record?.incidents.some(({ failure }) => failure.kind === "crashed") === true
+  !takesOver.has(fault) && record?.incidents.some(({ failure }) => failure.kind === "crashed") === true
     ? ["a living node has lost it"]
     : [];

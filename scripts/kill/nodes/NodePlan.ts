@@ -9,7 +9,15 @@ import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.t
 export const leaseMs = 2_000;
 
 /** What happens to the node that drives the runs, or to its way to the store. */
-export const faults = ["kill -9", "stopped", "cut off", "reset", "clock ahead", "restarted"] as const;
+export const faults = [
+  "kill -9",
+  "stopped",
+  "cut off",
+  "reset",
+  "clock ahead",
+  "clock ahead, kill -9",
+  "restarted",
+] as const;
 export type Fault = (typeof faults)[number];
 
 /** One run: what it is in the middle of. Its name is its id. */

@@ -2,19 +2,19 @@
  * Plays one fault on three nodes: the first one has a run in each state when it happens, and the others go on with what it leaves. A
  * person answers what is asked from then on.
  */
-import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Context, Deferred, Effect, Layer, type Scope } from "effect";
+import { Context, Effect, Layer, type Scope } from "effect";
 import type { Choice } from "../../../src/domain/Decision.ts";
 import { PostgresRunRecorder } from "../../../src/recorder/postgres/PostgresRunRecorder.ts";
 import { openQuestion, type RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
-import { FaultProvider } from "../../../src/testing/index.ts";
+import { FaultProvider, type RequestLog } from "../../../src/testing/index.ts";
 import type { Cluster } from "../../postgres/Cluster.ts";
 import * as SocketProxy from "../../postgres/SocketProxy.ts";
+import { type Child, started } from "../ChildProcess.ts";
 import * as Diary from "../Diary.ts";
 import { type NodeRemains, problems, takesOver } from "./NodeJudge.ts";
 import { type Fault, leaseMs, type NodeRun, runs, script, states } from "./NodePlan.ts";
@@ -55,14 +55,14 @@ export const play = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed,
     );
     const node = (index: 0 | 1 | 2) => {
       const through = direct.replace(encodeURIComponent(cluster.socket), encodeURIComponent(proxy.socket));
-      return started({
+      return started(join(import.meta.dirname, "Node.ts"), {
         node: `node-${index}`,
         url: provider.url,
         folder,
         diary: join(folder, String(index)),
         store: index === 0 ? through : direct,
         begins: index === 0,
-        aheadMs: fault === "clock ahead" ? aheadMs[index] : 0,
+        aheadMs: fault.startsWith("clock ahead") ? aheadMs[index] : 0,
         runs,
       });
     };
@@ -70,7 +70,7 @@ export const play = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed,
     const first = yield* node(0);
     const bench = { cluster, first, folder, proxy, recorder };
     yield* reached(bench);
-    const decided = yield* struck(bench, fault);
+    const seen = yield* struck(bench, fault);
     const rows = yield* provider.log;
     const remains = yield* Effect.forEach(runs, ({ run }) =>
       Effect.map(
@@ -82,7 +82,7 @@ export const play = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed,
           diaries: [0, 1, 2].map((index) => Diary.diary(join(folder, String(index)), run)),
           marks: Diary.marks(folder, run),
           asked: [rows.filter((it) => it.script === run).length, rows.filter((it) => it.script === `${run}-on`).length],
-          decidedMs: takesOver.has(fault) ? decided.get(run) : undefined,
+          lateMs: latenessOf(fault, seen, run, lastWordAt(rows, folder, run)),
         }),
       ),
     );
@@ -91,32 +91,11 @@ export const play = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed,
 
 interface Bench {
   readonly cluster: Cluster;
-  readonly first: Node;
+  readonly first: Child;
   readonly folder: string;
   readonly proxy: SocketProxy.SocketProxy;
   readonly recorder: RunRecorder["Service"];
 }
-
-interface Node {
-  readonly signal: (name: "SIGKILL" | "SIGSTOP" | "SIGCONT") => void;
-}
-
-/** A node from its first word on, until the scope closes. */
-const started = Effect.fnUntraced(function* (work: Readonly<Record<string, unknown>>) {
-  const ready = Deferred.makeUnsafe<void>();
-  const child = yield* Effect.acquireRelease(
-    Effect.sync(() =>
-      spawn(process.execPath, [join(import.meta.dirname, "Node.ts"), JSON.stringify(work)], {
-        stdio: ["ignore", "pipe", "ignore"],
-        env: { NODE_COMPILE_CACHE: join(tmpdir(), "nodes-compiled"), ...process.env },
-      }),
-    ),
-    (it) => Effect.sync(() => it.kill("SIGKILL")),
-  );
-  child.stdout.once("data", () => Deferred.doneUnsafe(ready, Effect.void)).resume();
-  yield* Deferred.await(ready);
-  return { signal: (name) => void child.kill(name) } satisfies Node;
-});
 
 const recordsOf = ({ recorder }: Bench) => Effect.forEach(runs, ({ run }) => recorder.run(run));
 
@@ -135,27 +114,57 @@ const reached = Effect.fnUntraced(function* (bench: Bench) {
   }
 });
 
-/** Lets the fault happen, and answers what is asked until every run has ended. Gives when each was decided. */
+/** When the fault happened, and when each run was first seen to be decided and to have ended, in milliseconds since the epoch. */
+interface Struck {
+  readonly at: number;
+  readonly decided: ReadonlyMap<NodeRun["run"], number>;
+  readonly ended: ReadonlyMap<NodeRun["run"], number>;
+}
+
+/**
+ * How late a run was decided, in milliseconds: from the fault on where its node died or was silent. A node that keeps its run has to end
+ * it, which is due when its provider and its tool have said their last word.
+ */
+const latenessOf = (
+  fault: Fault,
+  { at, decided, ended }: Struck,
+  run: NodeRun["run"],
+  lastWordAt: number,
+): number | undefined => {
+  const [seenAt, from] = takesOver.has(fault) ? [decided.get(run), at] : [ended.get(run), Math.max(at, lastWordAt)];
+  return seenAt === undefined ? undefined : seenAt - from;
+};
+
+/** When the provider had said its last word of a run, or its tool had made its last mark, in milliseconds since the epoch. */
+const lastWordAt = (rows: ReadonlyArray<RequestLog>, folder: string, run: NodeRun["run"]): number =>
+  Math.max(
+    Diary.markedAt(folder, run),
+    ...rows.filter((it) => it.script === run || it.script === `${run}-on`).map(({ ended_ms }) => ended_ms ?? 0),
+  );
+
+/** Lets the fault happen, and answers what is asked until every run has ended. */
 const struck = Effect.fnUntraced(function* (bench: Bench, fault: Fault) {
   const before = yield* recordsOf(bench);
-  const at = performance.now();
+  const at = Date.now();
   yield* Effect.forkScoped(happens(bench, fault));
   const decided = new Map<NodeRun["run"], number>();
-  while (performance.now() - at < endedMsMax) {
+  const ended = new Map<NodeRun["run"], number>();
+  while (Date.now() - at < endedMsMax) {
     // The server itself may be away.
     const records = yield* Effect.orElseSucceed(recordsOf(bench), () => []);
     for (const [index, record] of records.entries()) {
       const { run } = runs[index] ?? {};
       if (run === undefined || record === undefined) continue;
-      if (!decided.has(run) && isDecided(before[index], record)) decided.set(run, performance.now() - at);
+      if (!decided.has(run) && isDecided(before[index], record)) decided.set(run, Date.now());
+      if (!ended.has(run) && record.state === "ended") ended.set(run, Date.now());
       yield* Effect.ignore(answered(bench, record));
     }
     if (records.length > 0 && records.every((it) => it?.state === "ended")) break;
     yield* Effect.sleep(lookEveryMs);
   }
   // One that was stopped says what it has to say.
-  yield* Effect.sleep(takesOver.has(fault) ? Math.max(0, awayMs + 1_500 - (performance.now() - at)) : 500);
-  return decided;
+  yield* Effect.sleep(takesOver.has(fault) ? Math.max(0, awayMs + 1_500 - (Date.now() - at)) : 500);
+  return { at, decided, ended } satisfies Struck;
 });
 
 /** Something was decided of a run that was under way; one that asks stands decided. */
@@ -167,6 +176,7 @@ const happens = ({ cluster, first, proxy }: Bench, fault: Fault): Effect.Effect<
     Effect.andThen(Effect.sync(begin), Effect.andThen(Effect.sleep(awayMs), Effect.sync(end)));
   switch (fault) {
     case "kill -9":
+    case "clock ahead, kill -9":
       return Effect.sync(() => first.signal("SIGKILL"));
     case "stopped":
       return forAWhile(

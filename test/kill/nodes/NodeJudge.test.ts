@@ -23,7 +23,7 @@ const good: NodeRemains = {
   diaries: [[], [saw(2), well], []],
   marks: ["start", "done"],
   asked: [2, 0],
-  decidedMs: 2_000,
+  lateMs: 2_000,
 };
 
 const bad: Readonly<Record<string, readonly [Partial<NodeRemains>, RegExp]>> = {
@@ -32,7 +32,7 @@ const bad: Readonly<Record<string, readonly [Partial<NodeRemains>, RegExp]>> = {
   "a continuation too many": [{ asked: [2, 1] }, /asked 1 times to go on/],
   "a run that is lost": [{ record: undefined }, /lost/],
   "a run without an end": [{ record: recordOf(E.attempt(2, "replay")) }, /no end: live/],
-  "a run that is decided late": [{ decidedMs: 7_001 }, /decided behind 7001 ms/],
+  "a run that is decided late": [{ lateMs: 7_001 }, /decided behind 7001 ms/],
   "two answers on one screen": [{ diaries: [[saw(1)], [saw(2), well], []] }, /text of 2 answers/],
   "two completions": [{ diaries: [[well], [saw(2), well], []] }, /2 completions/],
   "a run that a clock took from its living node": [

@@ -1,0 +1,261 @@
+/**
+ * Plays faults on gateways over one PostgreSQL: each fault strikes a gateway of its own that has a stream in each state, and two
+ * gateways more, whose clocks are wrong, go on with what it leaves. A person answers what is asked from then on.
+ */
+import { join } from "node:path";
+import { Context, Effect, Layer, Result, type Scope } from "effect";
+import { PostgresRunRecorder } from "../../../src/recorder/postgres/PostgresRunRecorder.ts";
+import { openQuestion, type RunRecord } from "../../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { FaultProvider } from "../../../src/testing/index.ts";
+import type { Cluster } from "../../postgres/Cluster.ts";
+import * as SocketProxy from "../../postgres/SocketProxy.ts";
+import { type Child, started } from "../ChildProcess.ts";
+import * as GatewayClient from "./GatewayClient.ts";
+import { type Decided, type GatewayRemains, isLogged, problems, takesOver } from "./GatewayJudge.ts";
+import {
+  bodyOf,
+  type GatewayFault,
+  type GatewayState,
+  gatewayStates,
+  leaseMs,
+  nameOf,
+  script,
+  states,
+} from "./GatewayPlan.ts";
+
+/** What came of the faults. */
+export interface GatewaysPlayed {
+  readonly remains: ReadonlyArray<GatewayRemains>;
+  readonly problems: ReadonlyArray<string>;
+}
+
+/** How long a gateway is stopped or cut off, in milliseconds. */
+const awayMs = 2 * leaseMs;
+
+/** Longest that all states may take to be reached, and all streams to end, in milliseconds: a busy machine is slow. */
+const reachedMsMax = 60_000;
+const endedMsMax = 90_000;
+const lookEveryMs = 50;
+
+/** Processes that start at the same time. */
+const startsTogether = 4;
+
+/** Wall clocks of the two that go on, and of the gateway whose clock is the fault, in milliseconds. */
+const aheadMs = { others: [7_200_000, -3_600_000], fault: 3_600_000 } as const;
+
+/** Faults that strike all gateways at once are played when the others are over. */
+const alone: ReadonlySet<GatewayFault> = new Set<GatewayFault>(["restarted"]);
+
+/** Plays faults in a schema of their own. */
+export const play = (
+  faults: ReadonlyArray<GatewayFault>,
+  cluster: Cluster,
+): Effect.Effect<GatewaysPlayed, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const schema = "g_gateways";
+    cluster.psql("postgres", `DROP SCHEMA IF EXISTS ${schema} CASCADE; CREATE SCHEMA ${schema}`);
+    const direct = `${cluster.address("postgres")}&schema=${schema}`;
+    const provider = yield* FaultProvider.make({ script });
+    const recorder = Context.get(
+      yield* Layer.build(Layer.fresh(PostgresRunRecorder.layer({ address: direct, retention: false }))),
+      RunRecorder,
+    );
+    const gateway = (store: string, ahead: number) =>
+      started(join(import.meta.dirname, "GatewayNode.ts"), { upstream: provider.url, store, aheadMs: ahead });
+    const others = Effect.forEach(aheadMs.others, (ahead) => gateway(direct, ahead), { concurrency: "unbounded" });
+    const struckOf = Effect.fnUntraced(function* (fault: GatewayFault) {
+      const proxy = yield* SocketProxy.make(cluster.socket);
+      const through = direct.replace(encodeURIComponent(cluster.socket), encodeURIComponent(proxy.socket));
+      const first = yield* gateway(through, fault.startsWith("clock ahead") ? aheadMs.fault : 0);
+      return { fault, first, proxy };
+    });
+    const [beside, struck] = yield* Effect.all(
+      [others, Effect.forEach(faults, struckOf, { concurrency: startsTogether })],
+      { concurrency: 2 },
+    );
+    const play = new Play(cluster, provider, recorder, beside);
+    yield* Effect.forkScoped(play.watched);
+    const [last, together] = [struck.filter(({ fault }) => alone.has(fault)), struck.filter((it) => !alone.has(it.fault))];
+    const remains = [
+      ...(yield* Effect.forEach(together, (it) => play.strike(it), { concurrency: "unbounded" })),
+      ...(yield* Effect.forEach(last, (it) => play.strike(it))),
+    ].flat();
+    return { remains, problems: remains.flatMap(problems) };
+  });
+
+/** The gateway that something happens to. */
+interface Struck {
+  readonly fault: GatewayFault;
+  readonly first: Child;
+  readonly proxy: SocketProxy.SocketProxy;
+}
+
+/** A stream of it. */
+interface Streamed {
+  readonly state: GatewayState;
+  readonly one: GatewayClient.Wanted;
+}
+
+class Play {
+  readonly #cluster: Cluster;
+  readonly #provider: FaultProvider["Service"];
+  readonly #recorder: RunRecorder["Service"];
+  readonly #others: ReadonlyArray<string>;
+  /** Streams whose gateway something has happened to, at most as many as there are: their questions are answered. */
+  readonly #struck = new Set<string>();
+  /** When each run was first seen to have ended, in milliseconds since the epoch; at most one a request of a client. */
+  readonly #endedAt = new Map<string, number>();
+  #records: ReadonlyArray<RunRecord> = [];
+
+  constructor(
+    cluster: Cluster,
+    provider: FaultProvider["Service"],
+    recorder: RunRecorder["Service"],
+    others: ReadonlyArray<Child>,
+  ) {
+    this.#cluster = cluster;
+    this.#provider = provider;
+    this.#recorder = recorder;
+    this.#others = others.map(({ said }) => said);
+  }
+
+  /** Looks at the records again and again: says when each run has ended, and answers what is asked. */
+  readonly watched: Effect.Effect<never> = Effect.forever(
+    Effect.gen({ self: this }, function* () {
+      // The server itself may be away.
+      const found = yield* Effect.result(this.#recorder.runs({ limit: 1_000 }));
+      if (Result.isSuccess(found)) {
+        this.#records = found.success;
+        for (const record of this.#records) {
+          if (record.end !== undefined && !this.#endedAt.has(record.run_id)) this.#endedAt.set(record.run_id, Date.now());
+          yield* Effect.ignore(this.#answered(record));
+        }
+      }
+      yield* Effect.sleep(lookEveryMs);
+    }),
+  );
+
+  #recordsOf({ name }: GatewayClient.Wanted): ReadonlyArray<RunRecord> {
+    return this.#records.filter(({ provider }) => provider.model === name);
+  }
+
+  #asked({ name }: GatewayClient.Wanted) {
+    return Effect.map(this.#provider.log, (rows) => rows.filter(({ script: of }) => of === name));
+  }
+
+  /** A person who wants the response, and does not mind that its provider's tool may run again. */
+  #answered(record: RunRecord) {
+    const question = openQuestion(record);
+    if (question === undefined || record.state !== "asking" || !this.#struck.has(record.provider.model ?? ""))
+      return Effect.void;
+    const choice = question.choices.includes("retry") ? "retry" : "stop";
+    return this.#recorder.answer({ run_id: record.run_id, revision: question.revision, choice, by: "person" });
+  }
+
+  /** Lets a fault happen to a gateway that has a stream in each state. */
+  strike(it: Struck): Effect.Effect<ReadonlyArray<GatewayRemains>, unknown, Scope.Scope> {
+    return Effect.gen({ self: this }, function* () {
+      const streams = gatewayStates.map((state): Streamed => {
+        const name = nameOf(it.fault, state);
+        return { state, one: GatewayClient.wanted(name, bodyOf(name, state)) };
+      });
+      const urls = [it.first.said, ...this.#others] as const;
+      const clients = Promise.all(streams.map(({ one }) => GatewayClient.want(one, urls)));
+      yield* this.#until(
+        reachedMsMax,
+        () => Effect.filter(streams, (stream) => Effect.map(this.#isReached(stream), (reached) => !reached)),
+        "not reached",
+      );
+      const struckAt = Date.now();
+      const before = new Set(streams.flatMap(({ one }) => this.#recordsOf(one).map(({ run_id }) => run_id)));
+      for (const { one } of streams) this.#struck.add(one.name);
+      yield* Effect.forkScoped(happens(this.#cluster, it));
+      yield* Effect.timeout(
+        Effect.promise(() => clients),
+        endedMsMax,
+      );
+      // What a client has is a moment older than the end on record.
+      yield* this.#until(
+        endedMsMax,
+        () => Effect.succeed(streams.filter(({ one }) => this.#recordsOf(one).some(({ end }) => end === undefined))),
+        "no end",
+      );
+      return yield* Effect.forEach(streams, (stream) => this.#remainsOf(it.fault, stream, struckAt, before));
+    });
+  }
+
+  /** Waits until no stream is left, and says in the end which are. A run without its end is the judge's to tell. */
+  #until(ms: number, left: () => Effect.Effect<ReadonlyArray<Streamed>>, what: "not reached" | "no end") {
+    const until = performance.now() + ms;
+    return Effect.gen(function* () {
+      for (;;) {
+        const streams = yield* left();
+        if (streams.length === 0) return;
+        const isOver = performance.now() > until;
+        if (isOver && what === "no end") return;
+        if (isOver) return yield* Effect.fail(new Error(`${what}: ${streams.map(({ one }) => one.name).join()}`));
+        yield* Effect.sleep(lookEveryMs);
+      }
+    });
+  }
+
+  #isReached({ one, state }: Streamed): Effect.Effect<boolean> {
+    return Effect.map(this.#asked(one), (rows) =>
+      states[state].isReached({
+        asked: rows.length,
+        text: one.reading.text,
+        calls: one.reading.calls.length,
+        record: this.#recordsOf(one)[0],
+      }),
+    );
+  }
+
+  #remainsOf(fault: GatewayFault, { one, state }: Streamed, struckAt: number, before: ReadonlySet<string>) {
+    return Effect.gen({ self: this }, function* () {
+      const isWhole = one.tries.at(-1)?.outcome === "whole";
+      const rows = yield* this.#asked(one);
+      const said = Math.max(struckAt, ...rows.map(({ ended_ms }) => ended_ms ?? 0));
+      const again =
+        isWhole && isLogged.has(fault)
+          ? yield* Effect.promise(() => GatewayClient.ask(one, 2, this.#others[1] ?? ""))
+          : undefined;
+      const records = this.#recordsOf(one).map((record): Decided => {
+        const from = takesOver.has(fault) && before.has(record.run_id) ? struckAt : said;
+        const endedAt = this.#endedAt.get(record.run_id);
+        return { ...record, lateMs: endedAt === undefined ? undefined : endedAt - from };
+      });
+      const { length } = yield* this.#asked(one);
+      return { fault, state, tries: one.tries, again, asked: length, records } satisfies GatewayRemains;
+    });
+  }
+}
+
+const happens = (cluster: Cluster, { fault, first, proxy }: Struck): Effect.Effect<void> => {
+  const forAWhile = (begin: () => void, end: () => void) =>
+    Effect.andThen(Effect.sync(begin), Effect.andThen(Effect.sleep(awayMs), Effect.sync(end)));
+  switch (fault) {
+    case "kill -9":
+    case "clock ahead, kill -9":
+      return Effect.sync(() => first.signal("SIGKILL"));
+    case "stopped":
+      return forAWhile(
+        () => first.signal("SIGSTOP"),
+        () => first.signal("SIGCONT"),
+      );
+    case "cut off":
+      return forAWhile(
+        () => proxy.cut(true),
+        () => proxy.cut(false),
+      );
+    case "reset":
+      return Effect.replicateEffect(Effect.andThen(Effect.sync(proxy.reset), Effect.sleep(400)), 6).pipe(Effect.asVoid);
+    case "clock ahead":
+      return Effect.void;
+    case "restarted":
+      return Effect.sync(() => {
+        cluster.stop("immediate");
+        cluster.start();
+      });
+  }
+};
