@@ -83,6 +83,7 @@ export const postgres: ReadonlyArray<string> = [
   "test/cluster/Cluster.test.ts",
   "test/gateway/postgres/*.test.ts",
   "test/histories/PostgresHistories.test.ts",
+  "test/kill/gateways/PostgresGateways.test.ts",
   "test/kill/nodes/PostgresNodes.test.ts",
   "test/recorder/postgres/*.test.ts",
 ];

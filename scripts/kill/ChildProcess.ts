@@ -40,7 +40,9 @@ export const started = (file: string, work: unknown): Effect.Effect<Child, Error
     });
     child.stdout.once("data", (bytes: Buffer) => Deferred.doneUnsafe(ready, Effect.succeed(bytes.toString().trim())));
     child.stdout.resume();
-    child.once("exit", () => Deferred.doneUnsafe(ready, Effect.fail(new Error(`${file} ended as it started: ${told}`))));
+    child.once("exit", () =>
+      Deferred.doneUnsafe(ready, Effect.fail(new Error(`${file} ended as it started: ${told}`))),
+    );
     const said = yield* Deferred.await(ready);
     return { said, signal: (name) => void child.kill(name) };
   });

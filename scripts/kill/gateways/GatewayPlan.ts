@@ -94,8 +94,7 @@ export const states: Readonly<Record<GatewayState, State>> = {
 };
 
 /** The name of one stream: by it the provider, the client and the record know it. */
-export const nameOf = (fault: GatewayFault, state: GatewayState): string =>
-  `${fault.replace(/\W+/g, "-")}_${state}`;
+export const nameOf = (fault: GatewayFault, state: GatewayState): string => `${fault.replace(/\W+/g, "-")}_${state}`;
 
 /** What a client asks for. */
 export const bodyOf = (name: string, state: GatewayState): string =>

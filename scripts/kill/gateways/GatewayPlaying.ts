@@ -76,7 +76,10 @@ export const play = (
     );
     const play = new Play(cluster, provider, recorder, beside);
     yield* Effect.forkScoped(play.watched);
-    const [last, together] = [struck.filter(({ fault }) => alone.has(fault)), struck.filter((it) => !alone.has(it.fault))];
+    const [last, together] = [
+      struck.filter(({ fault }) => alone.has(fault)),
+      struck.filter((it) => !alone.has(it.fault)),
+    ];
     const remains = [
       ...(yield* Effect.forEach(together, (it) => play.strike(it), { concurrency: "unbounded" })),
       ...(yield* Effect.forEach(last, (it) => play.strike(it))),
@@ -128,7 +131,8 @@ class Play {
       if (Result.isSuccess(found)) {
         this.#records = found.success;
         for (const record of this.#records) {
-          if (record.end !== undefined && !this.#endedAt.has(record.run_id)) this.#endedAt.set(record.run_id, Date.now());
+          if (record.end !== undefined && !this.#endedAt.has(record.run_id))
+            this.#endedAt.set(record.run_id, Date.now());
           yield* Effect.ignore(this.#answered(record));
         }
       }

@@ -1,0 +1,106 @@
+/**
+ * Shows the judge of gateways what is right, and each thing that it must find.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import type { Tried } from "../../../scripts/kill/gateways/GatewayClient.ts";
+import { type Decided, type GatewayRemains, problems } from "../../../scripts/kill/gateways/GatewayJudge.ts";
+import * as E from "../../recorder/Entries.ts";
+
+const text = (...deltas: ReadonlyArray<number>): string => deltas.map((at) => `r2.${at}·`).join("");
+
+const whole: Tried = {
+  node: 1,
+  status: 200,
+  text: text(0, 1, 2),
+  calls: 0,
+  outcome: "whole",
+  said: "ended",
+  isAttached: false,
+};
+const broken: Tried = { ...whole, node: 0, text: "r1.0·", outcome: "broken", said: "aborted" };
+const attached: Tried = { ...whole, node: 2, isAttached: true };
+
+const recordOf = (lateMs: number | undefined, ...entries: Parameters<typeof E.folded>[0]): Decided => {
+  const record = E.folded([E.begun("r"), E.attempt(1), ...entries]);
+  if (record === undefined) throw new Error("it was begun");
+  return { ...record, lateMs };
+};
+const crashed = { failure: { kind: "crashed" } } as const;
+const gone = { state: "stopped", reason: "client_gone" } as const;
+
+/** A stream whose gateway was killed behind its first word, and that its client has from another one. */
+const good: GatewayRemains = {
+  fault: "kill -9",
+  state: "shown",
+  tries: [broken, whole],
+  again: attached,
+  asked: 2,
+  records: [recordOf(4_000, E.opened("r", 1, crashed), E.ended(gone)), recordOf(100, E.ended())],
+};
+const kept: Partial<GatewayRemains> = { fault: "reset", tries: [whole], again: undefined, asked: 1 };
+
+const bad: Readonly<Record<string, readonly [Partial<GatewayRemains>, RegExp]>> = {
+  "a stream that is lost": [{ tries: [broken, broken], again: undefined }, /lost: 2 tries, the last broken/],
+  "a stream that nobody has asked for": [{ tries: [], asked: 0, again: undefined }, /nobody has asked/],
+  "a client that notices a reset": [
+    { ...kept, tries: [broken, whole], asked: 2, records: [recordOf(100, E.ended())] },
+    /has noticed: broken/,
+  ],
+  "a delta that came twice": [{ tries: [{ ...broken, text: "r1.0·r1.0·" }, whole] }, /a client has "r1/],
+  "a delta that is missing": [{ tries: [{ ...broken, text: "r1.0·r1.2·" }, whole] }, /a client has "r1/],
+  "two responses in one": [{ tries: [{ ...broken, text: "r1.0·r3.1·" }, whole] }, /a client has "r1/],
+  "a whole response without its text": [
+    { tries: [broken, { ...whole, text: "" }], again: undefined },
+    /a client has ""/,
+  ],
+  "a call that was handed over twice": [
+    {
+      state: "called",
+      tries: [
+        { ...whole, calls: 1 },
+        { ...whole, calls: 1 },
+      ],
+      again: undefined,
+    },
+    /handed over 2 times/,
+  ],
+  "a call that did not come": [{ state: "called" }, /handed over 0 times/],
+  "a request without a reason": [{ asked: 3 }, /asked 3 times, of which 2/],
+  "a request for a response that was there": [
+    { tries: [broken, { ...whole, isAttached: true }] },
+    /asked 2 times, of which 1/,
+  ],
+  "a repeat that is a run of its own": [{ again: { ...attached, isAttached: false } }, /another response: whole/],
+  "a repeat that has something else": [{ again: { ...attached, text: text(0) } }, /another response: whole/],
+  "a stream of which nothing is on record": [{ records: [] }, /no run is on record/],
+  "a run without an end": [{ records: [recordOf(undefined)] }, /has no end: live/],
+  "a run that is decided late": [{ records: [recordOf(8_001, E.ended(gone))] }, /decided behind 8001 ms/],
+  "a run that is decided twice": [
+    { records: [recordOf(1, E.opened("r", 1, crashed), E.opened("r", 2, crashed), E.ended(gone))] },
+    /decided twice/,
+  ],
+  "a run that was taken from a gateway that lives": [
+    { ...kept, records: [recordOf(1, E.ended(gone))] },
+    /taken from a gateway that lives/,
+  ],
+};
+
+describe("The judge of gateways", () => {
+  it("takes a stream that its client has by asking another gateway, and one of which its client noticed nothing", () => {
+    assert.deepStrictEqual(problems(good), []);
+    assert.deepStrictEqual(problems({ ...good, ...kept, records: [recordOf(100, E.ended())] }), []);
+  });
+
+  it("takes a client that was told why it has nothing", () => {
+    const told = { ...broken, outcome: "told" } as const;
+    assert.deepStrictEqual(problems({ ...good, state: "asking", tries: [told], again: undefined }), []);
+  });
+
+  for (const [name, [more, problem]] of Object.entries(bad)) {
+    it(`finds ${name}`, () => {
+      const found = problems({ ...good, ...more });
+      assert.lengthOf(found, 1, found.join());
+      assert.match(found[0] ?? "", problem);
+    });
+  }
+});
