@@ -6,7 +6,7 @@ import type { Tried } from "./GatewayClient.ts";
 import { deltasIn, type GatewayFault, type GatewayState, leaseMs, states } from "./GatewayPlan.ts";
 
 /** A gateway is believed to be dead behind its lease, and its runs are decided soon after. */
-export const decidedMsMax = leaseMs + 5_000;
+const decidedMsMax = leaseMs + 5_000;
 
 /** What a record says of a run, as far as it is judged. */
 export interface Decided extends Pick<RunRecord, "run_id" | "state" | "end" | "incidents"> {
@@ -27,6 +27,8 @@ export interface GatewayRemains {
   /** How often the provider was asked, by its own log. */
   readonly asked: number;
   readonly records: ReadonlyArray<Decided>;
+  /** How much slower the machine was than a quiet one. */
+  readonly slowness: number;
 }
 
 /** Faults behind which the runs are another gateway's. */
@@ -97,11 +99,13 @@ const repeated = ({ again, tries }: GatewayRemains): ReadonlyArray<string> => {
 };
 
 /** Each run has one end, and it is there in time. */
-const undecided = ({ records }: GatewayRemains): ReadonlyArray<string> => [
+const undecided = ({ records, slowness }: GatewayRemains): ReadonlyArray<string> => [
   ...(records.length === 0 ? ["no run is on record"] : []),
   ...records.flatMap(({ end, incidents, lateMs, run_id, state }) => [
     ...(end === undefined ? [`${run_id} has no end: ${state}`] : []),
-    ...(lateMs !== undefined && lateMs > decidedMsMax ? [`${run_id} was decided behind ${Math.round(lateMs)} ms`] : []),
+    ...(lateMs !== undefined && lateMs > decidedMsMax * slowness
+      ? [`${run_id} was decided behind ${Math.round(lateMs)} ms`]
+      : []),
     ...(incidents.filter(({ failure }) => failure.kind === "crashed").length > 1
       ? [`${run_id} was decided twice`]
       : []),

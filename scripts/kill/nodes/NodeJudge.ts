@@ -7,7 +7,7 @@ import type { Line } from "../Diary.ts";
 import { type Fault, leaseMs, type NodeRun, states } from "./NodePlan.ts";
 
 /** A node is believed to be dead behind its lease, and its runs are decided soon after. */
-export const decidedMsMax = leaseMs + 5_000;
+const decidedMsMax = leaseMs + 5_000;
 
 /** What is left of a run. */
 export interface NodeRemains {
@@ -24,6 +24,8 @@ export interface NodeRemains {
    * tool had said their last word. Undefined where it never was.
    */
   readonly lateMs: number | undefined;
+  /** How much slower the machine was than a quiet one. */
+  readonly slowness: number;
 }
 
 /** Faults behind which the run is another node's. */
@@ -31,14 +33,14 @@ export const takesOver: ReadonlySet<Fault> = new Set<Fault>(["kill -9", "stopped
 
 /** What is wrong; empty where nothing is. */
 export const problems = (it: NodeRemains): ReadonlyArray<string> => {
-  const { asked, fault, lateMs, marks, record, run } = it;
+  const { asked, fault, lateMs, marks, record, run, slowness } = it;
   const { most } = states[run];
   const found = [
     ...(marks.filter((mark) => mark === "start").length > 1 ? ["the tool ran twice"] : []),
     ...(asked[0] > most[0] ? [`the provider was asked ${asked[0]} times`] : []),
     ...(asked[1] > most[1] ? [`the provider was asked ${asked[1]} times to go on`] : []),
     ...(record === undefined ? ["the run is lost"] : record.state === "ended" ? [] : [`no end: ${record.state}`]),
-    ...(lateMs !== undefined && lateMs > decidedMsMax ? [`decided behind ${Math.round(lateMs)} ms`] : []),
+    ...(lateMs !== undefined && lateMs > decidedMsMax * slowness ? [`decided behind ${Math.round(lateMs)} ms`] : []),
     ...shownTwice(it),
     ...stolen(it),
   ];

@@ -16,6 +16,7 @@ import type { Cluster } from "../../postgres/Cluster.ts";
 import * as SocketProxy from "../../postgres/SocketProxy.ts";
 import { type Child, started } from "../ChildProcess.ts";
 import * as Diary from "../Diary.ts";
+import { Slowness } from "../Slowness.ts";
 import { type NodeRemains, problems, takesOver } from "./NodeJudge.ts";
 import { type Fault, leaseMs, type NodeRun, runs, script, states } from "./NodePlan.ts";
 
@@ -48,11 +49,24 @@ export const play = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed,
     cluster.psql("postgres", `CREATE SCHEMA ${schema}`);
     const direct = `${cluster.address("postgres")}&schema=${schema}`;
     const proxy = yield* SocketProxy.make(cluster.socket);
-    const provider = yield* FaultProvider.make({ script });
+    const slowness = new Slowness();
+    yield* Effect.forkScoped(slowness.measured);
     const recorder = Context.get(
       yield* Layer.build(Layer.fresh(PostgresRunRecorder.layer({ address: direct, retention: false }))),
       RunRecorder,
     );
+    // On a busy machine the break would come before the call was handed over, and a first request would be right.
+    const isSettled = Effect.map(
+      Effect.orElseSucceed(recorder.run("continued"), () => undefined),
+      (record) => record?.attempts.some(({ facts }) => facts.settled_through > 0) === true,
+    );
+    const settled = Effect.gen(function* () {
+      while (!(yield* isSettled)) yield* Effect.sleep(lookEveryMs);
+    });
+    const provider = yield* FaultProvider.make({
+      script,
+      beforeBreak: (request) => (request.script === "continued" ? settled : Effect.void),
+    });
     const node = (index: 0 | 1 | 2) => {
       const through = direct.replace(encodeURIComponent(cluster.socket), encodeURIComponent(proxy.socket));
       return started(join(import.meta.dirname, "Node.ts"), {
@@ -83,6 +97,7 @@ export const play = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed,
           marks: Diary.marks(folder, run),
           asked: [rows.filter((it) => it.script === run).length, rows.filter((it) => it.script === `${run}-on`).length],
           lateMs: latenessOf(fault, seen, run, lastWordAt(rows, folder, run)),
+          slowness: slowness.factor,
         }),
       ),
     );

@@ -35,6 +35,7 @@ const good: GatewayRemains = {
   tries: [broken, whole],
   again: attached,
   asked: 2,
+  slowness: 1,
   records: [recordOf(4_000, E.opened("r", 1, crashed), E.ended(gone)), recordOf(100, E.ended())],
 };
 const kept: Partial<GatewayRemains> = { fault: "reset", tries: [whole], again: undefined, asked: 1 };
@@ -94,6 +95,10 @@ describe("The judge of gateways", () => {
   it("takes a client that was told why it has nothing", () => {
     const told = { ...broken, outcome: "told" } as const;
     assert.deepStrictEqual(problems({ ...good, state: "asking", tries: [told], again: undefined }), []);
+  });
+
+  it("lets a busy machine take as much longer as it is slower", () => {
+    assert.deepStrictEqual(problems({ ...good, slowness: 2, records: [recordOf(15_000, E.ended(gone))] }), []);
   });
 
   for (const [name, [more, problem]] of Object.entries(bad)) {

@@ -24,6 +24,7 @@ const good: NodeRemains = {
   marks: ["start", "done"],
   asked: [2, 0],
   lateMs: 2_000,
+  slowness: 1,
 };
 
 const bad: Readonly<Record<string, readonly [Partial<NodeRemains>, RegExp]>> = {
