@@ -1,0 +1,69 @@
+/**
+ * What a run does while the disk of its store is really full: SQLite itself refuses its pages (L8).
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Context, Effect, Layer, Result, Stream } from "effect";
+import { TestClock } from "effect/testing";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as E from "../../recorder/Entries.ts";
+import * as Folder from "../../recorder/sql/SqlFolder.ts";
+import { type Recorder, record } from "../../recorder/suite/Bench.ts";
+import * as S from "../Scripted.ts";
+
+/** Writes runs until none is taken any more; what the last one was told. */
+const filled = (recorder: Recorder) =>
+  Effect.gen(function* () {
+    for (let n = 0; ; n += 1) {
+      const written = yield* Effect.result(recorder.write(`filler-${n}`, [E.begun(`filler-${n}`)]));
+      if (Result.isFailure(written)) return written.failure;
+    }
+  });
+
+describe("While the disk of a store is full", () => {
+  it.effect("text goes on, a run that begins too; what ended is on record once when there is room, and says so", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      const { recorder, sql } = yield* Folder.openWithClient({ file });
+      const services = yield* Layer.build(
+        StreamProcessor.layer.pipe(
+          Layer.provide(Layer.succeed(RunRecorder, recorder)),
+          Layer.provide(UserDecisions.layerHeadless()),
+        ),
+      );
+      const lines: Array<string> = [];
+      const streamed = (runId: string) => {
+        const provider = S.scripted([S.start, S.text("a"), S.wait(1_000), S.text("c"), S.done]);
+        const run = Context.get(services, StreamProcessor).run(S.options(provider, { runId, transcript: runId }));
+        return Effect.forkChild(
+          Stream.runForEach(run, (event) => Effect.sync(() => void lines.push(`${runId} ${S.line(event)}`))),
+          { startImmediately: true },
+        );
+      };
+      yield* streamed("before");
+      yield* TestClock.adjust(500);
+      yield* sql`PRAGMA max_page_count = 1`;
+      const error = yield* filled(recorder);
+      assert.deepInclude(error, { reason: "disk_full" });
+      assert.match(error.message, /has no room left on its disk.*Free some space/);
+      yield* streamed("behind");
+      yield* TestClock.adjust("10 seconds");
+      for (const run of ["before", "behind"]) {
+        const shown = lines.filter((line) => line.startsWith(run)).map((line) => line.slice(run.length + 1));
+        assert.deepStrictEqual(shown, ["attempt 1 first", "start", "a", "c", "done", "completed"]);
+      }
+      assert.isUndefined(yield* recorder.run("behind"));
+      yield* sql`PRAGMA max_page_count = 1000000`;
+      yield* TestClock.adjust("1 minute");
+      for (const run of ["before", "behind"]) {
+        assert.deepInclude((yield* record(recorder, run)).end, { state: "completed", attempts: 1 }, run);
+      }
+      const { evidence } = yield* record(recorder, "behind");
+      assert.lengthOf(
+        evidence.first.filter(({ detail, event }) => event === "shown" && detail === "unrecorded"),
+        1,
+      );
+    }).pipe(Effect.scoped),
+  );
+});
