@@ -42,6 +42,9 @@ export const takesOver: ReadonlySet<GatewayFault> = new Set<GatewayFault>([
 /** Faults of which no client may notice anything. */
 const unnoticed: ReadonlySet<GatewayFault> = new Set<GatewayFault>(["reset", "clock ahead"]);
 
+/** On a machine that is slower than this, what takes a moment elsewhere takes longer than a gateway waits for it. */
+export const slownessMax = 2;
+
 /** Faults behind which a whole response can be had again: a store that was away has not all of it. */
 export const isLogged: ReadonlySet<GatewayFault> = new Set<GatewayFault>([
   "kill -9",
@@ -59,11 +62,12 @@ const toldOf = ({ outcome, said, status, text }: Tried): string =>
   `${outcome} (${status}, ${said}) behind ${deltasIn(text).length} deltas`;
 
 /** A client has the whole response, or was told why not. */
-const lost = ({ fault, tries }: GatewayRemains): ReadonlyArray<string> => {
+const lost = ({ fault, slowness, tries }: GatewayRemains): ReadonlyArray<string> => {
   const last = tries.at(-1);
   if (last === undefined) return ["nobody has asked"];
   if (last.outcome === "broken") return [`lost: ${tries.length} tries, the last ${toldOf(last)}`];
-  const isTouched = unnoticed.has(fault) && (tries.length > 1 || last.outcome !== "whole");
+  // A store that is not there again within 5 s is away, and a client is told so.
+  const isTouched = unnoticed.has(fault) && slowness < slownessMax && (tries.length > 1 || last.outcome !== "whole");
   return isTouched ? [`its client has noticed: ${tries.map(toldOf).join("; ")}`] : [];
 };
 

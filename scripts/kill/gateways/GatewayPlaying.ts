@@ -13,7 +13,7 @@ import * as SocketProxy from "../../postgres/SocketProxy.ts";
 import { type Child, started } from "../ChildProcess.ts";
 import { Slowness } from "../Slowness.ts";
 import * as GatewayClient from "./GatewayClient.ts";
-import { type Decided, type GatewayRemains, isLogged, problems, takesOver } from "./GatewayJudge.ts";
+import { type Decided, type GatewayRemains, isLogged, problems, slownessMax, takesOver } from "./GatewayJudge.ts";
 import {
   bodyOf,
   type GatewayFault,
@@ -39,11 +39,8 @@ const reachedMsMax = 60_000;
 const endedMsMax = 90_000;
 const lookEveryMs = 50;
 
-/** On a machine that is slower than this a response is not asked for once more: its gateway has 2 s to say that it has it. */
-const slownessMax = 3;
-
 /** Processes that start at the same time. */
-const startsTogether = 4;
+const startsTogether = 2;
 
 /** Wall clocks of the two that go on, and of the gateway whose clock is the fault, in milliseconds. */
 const aheadMs = { others: [7_200_000, -3_600_000], fault: 3_600_000 } as const;
