@@ -22,9 +22,9 @@ const toldMax = 4_000;
  * @param file of the program
  * @param work what it is told
  */
-export const started = (file: string, work: unknown): Effect.Effect<Child, Error, Scope.Scope> =>
+export const started = (file: string, work: unknown): Effect.Effect<Child, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const ready = Deferred.makeUnsafe<string, Error>();
+    const ready = Deferred.makeUnsafe<string>();
     const child = yield* Effect.acquireRelease(
       Effect.sync(() =>
         spawn(process.execPath, ["--no-warnings", file, JSON.stringify(work)], {
@@ -40,9 +40,7 @@ export const started = (file: string, work: unknown): Effect.Effect<Child, Error
     });
     child.stdout.once("data", (bytes: Buffer) => Deferred.doneUnsafe(ready, Effect.succeed(bytes.toString().trim())));
     child.stdout.resume();
-    child.once("exit", () =>
-      Deferred.doneUnsafe(ready, Effect.fail(new Error(`${file} ended as it started: ${told}`))),
-    );
+    child.once("exit", () => Deferred.doneUnsafe(ready, Effect.die(new Error(`${file} ended as it started: ${told}`))));
     const said = yield* Deferred.await(ready);
     return { said, signal: (name) => void child.kill(name) };
   });

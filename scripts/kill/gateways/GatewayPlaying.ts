@@ -201,7 +201,7 @@ class Play {
         if (streams.length === 0) return;
         const isOver = performance.now() > until;
         if (isOver && what === "no end") return;
-        if (isOver) return yield* Effect.fail(new Error(`${what}: ${streams.map(({ one }) => one.name).join()}`));
+        if (isOver) return yield* Effect.die(new Error(`${what}: ${streams.map(({ one }) => one.name).join()}`));
         yield* Effect.sleep(lookEveryMs);
       }
     });
