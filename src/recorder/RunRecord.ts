@@ -146,6 +146,8 @@ export const Entry = Schema.TaggedUnion({
   },
   /** The run begins or ends a wait: `waited_ms` is what it has waited before, `wait` the one that is open. */
   RunWaited: { waited_ms: Milliseconds, wait: Schema.optionalKey(RunWait) },
+  /** The run repeats the request of a failed one, as another process knew: what `RunStarted` says where this process knows it. */
+  RunRepeats: { retry_of: Label },
   /** The text of an attempt was joined to what was shown before. */
   RunContinued: { attempt: Schema.Natural, at: Schema.Natural, proof: SeamProof },
   FactsRaised: { attempt: Schema.Natural, facts: AttemptFacts },
@@ -203,6 +205,9 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
       return { ...record, attempts: record.attempts.map((it) => raise(it, entry)) };
     case "RunContinued":
       return { ...record, attempts: record.attempts.map((it) => joinedAt(it, entry)) };
+    case "RunRepeats":
+      // The first word stays: a run repeats one.
+      return record.retry_of === undefined ? { ...record, retry_of: entry.retry_of } : record;
     case "CallHandedOver":
     case "CallJudged":
       return { ...record, calls: callsWith(record.calls, entry) };

@@ -55,6 +55,17 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
       { when: "A wait is over.", before: "Nothing waits for it.", away: "kept" },
     ],
   },
+  RunRepeats: {
+    holds: "The failed run whose request this one repeats, where another process has driven that one.",
+    occasions: [
+      {
+        when: "The store has said so, to a request that says that it repeats one.",
+        before: "Nothing waits for it.",
+        away: "kept",
+      },
+      { when: "The store has said so when an attempt broke.", before: "The decision is acted on.", away: "kept" },
+    ],
+  },
   RunContinued: {
     holds: "Attempt, how much text stands in front of the seam, and how the seam was proven.",
     occasions: [{ when: "A continuation joins what was shown.", before: "Nothing waits for it.", away: "kept" }],

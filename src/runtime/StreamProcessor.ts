@@ -371,12 +371,20 @@ const begin = Effect.fnUntraced(
     first.whenEnded(() => void Effect.runForkWith(run.services)(drive(run, first)));
     const taken = readable(register, read);
     run.start(first);
+    if (options.spentBefore?.beside === true) Effect.runForkWith(run.services)(repeats(run));
     yield* endsHold(read);
     return taken;
   },
   // A run that could not begin has ended: its finalizer would wait for it for ever.
   (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropped(register, run))),
 );
+
+/** Puts on record which run this one repeats, once that is known. Nothing waits for it. */
+const repeats = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
+  Effect.flatMap(run.learned, () => {
+    const entries = run.takesRepeats();
+    return entries.length === 0 ? Effect.void : Effect.asVoid(run.write(entries));
+  });
 
 /** Forgets a run that did not begin. */
 const dropped = <P, E, R>(register: Register, run: Run<P, E, R>): void => {

@@ -6,11 +6,11 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { clientOf, eventsOf, turn, whole } from "../gateway/attach/AttachCases.ts";
 import { bodies, paths, serverOf } from "../gateway/GatewayCases.ts";
-import { folder, type Served, serve } from "./ServeProcess.ts";
+import { folder, runsIn, type Served, serve } from "./ServeProcess.ts";
 import { connected, logged } from "./Workers.ts";
 
-const started = Effect.fnUntraced(function* (upstream: string, more: ReadonlyArray<string> = []) {
-  const db = join(yield* folder, "runs.db");
+const started = Effect.fnUntraced(function* (upstream: string, more: ReadonlyArray<string> = [], file?: string) {
+  const db = file ?? join(yield* folder, "runs.db");
   const args = ["--port", "0", "--workers", "2", "--db", db, "--openai-url", `${upstream}/v1`, ...more];
   const served = yield* serve(args);
   yield* logged(served, /a worker serves/, 2);
@@ -45,6 +45,36 @@ describe("what several workers know together", () => {
       assert.strictEqual(asked, sent);
       const other = yield* whole(yield* chat(served, 2, { ...again, authorization: "Bearer sk-two" }));
       assert.isAbove(asked, sent, String(other.body));
+    }),
+  );
+
+  it.live("a repeat at one of a request that its client gave up at the other names that run in the file", () =>
+    Effect.gen(function* () {
+      const events = eventsOf("openai-chat");
+      let asked = 0;
+      const upstream = yield* serverOf((request, response) => {
+        request.resume();
+        asked += 1;
+        response.writeHead(200, { "content-type": "text/event-stream" }).write(Buffer.concat(events.slice(0, 3)));
+        if (asked > 1) response.end(Buffer.concat(events.slice(3)));
+      });
+      const db = join(yield* folder, "runs.db");
+      const served = yield* started(upstream, [], db);
+      const first = yield* chat(served, 1);
+      const run = String((yield* Effect.promise(() => first.head)).headers["x-recovery-run"]);
+      first.leave();
+      yield* logged(served, /outcome=cancelled .*worker=1/);
+      const second = yield* whole(yield* chat(served, 2, again));
+      assert.isFalse(second.broken);
+      yield* logged(served, /outcome=completed .*worker=2/);
+      const runs = yield* runsIn(db);
+      assert.deepStrictEqual(
+        runs.map(({ end, retry_of }) => [end?.state, retry_of]),
+        [
+          ["completed", run],
+          ["stopped", undefined],
+        ],
+      );
     }),
   );
 

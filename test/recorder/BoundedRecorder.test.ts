@@ -1,10 +1,11 @@
 /** A recorder's calls all come back, whatever it does: in time, in its own words, and without a run that has lost its driver (L11). */
 import { assert, describe, it } from "@effect/vitest";
-import { Context, Effect, Exit, Fiber, Layer } from "effect";
+import { Clock, Context, Effect, Exit, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import { bounded, hangingCallsMax, probeMs } from "../../src/recorder/BoundedRecorder.ts";
 import { RecorderError, RunRecorder, recorderWaitMs } from "../../src/recorder/RunRecorder.ts";
 import * as E from "./Entries.ts";
+import * as MemoryFacts from "./shared/MemoryFacts.ts";
 
 type Recorder = RunRecorder["Service"];
 
@@ -39,6 +40,37 @@ const ways: Readonly<Record<string, () => unknown>> = {
 /** A recorder whose every call is this one, as plain JavaScript may have it. */
 const that = (way: () => unknown): Recorder =>
   Object.fromEntries([...Object.keys(calls).map((name) => [name, way]), ["durable", true]]) as unknown as Recorder;
+
+describe("A recorder of a store that processes share", () => {
+  it.effect("has what they know together behind its bounds too: facts, words, and how many of them live", () =>
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock;
+      const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
+      const recorder = yield* memory;
+      const cancels = { ...store.process(), driver: () => Effect.succeed("4711@host") };
+      const its = bounded({ ...recorder, shared: store.process(), cancels });
+      const other = store.process();
+      const words: Array<string> = [];
+      const ends = its.shared?.on(({ _tag }) => void words.push(_tag));
+      yield* other.put("cooldown", "key", "value", 1_000);
+      assert.deepStrictEqual(words, ["Put"]);
+      assert.strictEqual((yield* its.shared?.find("cooldown", "key") ?? Effect.undefined)?.value, "value");
+      assert.strictEqual(yield* its.shared?.living ?? Effect.succeed(0), 3);
+      assert.strictEqual(yield* its.cancels?.driver("r") ?? Effect.undefined, "4711@host");
+      ends?.();
+      store.say({ _tag: "Look" });
+      assert.lengthOf(words, 1);
+    }),
+  );
+
+  it.effect("has none of it where its store has none: nothing is shared by a name alone", () =>
+    Effect.gen(function* () {
+      const its = bounded(yield* memory);
+      assert.notProperty(its, "shared");
+      assert.notProperty(its, "cancels");
+    }),
+  );
+});
 
 describe("A recorder that misbehaves", () => {
   for (const [way, does] of Object.entries(ways)) {

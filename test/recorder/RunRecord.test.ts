@@ -32,6 +32,7 @@ const everyEntry: ReadonlyArray<RunRecord.Entry> = [
   E.begun("r"),
   E.attempt(2, "continue"),
   E.raised(1, { shown: "text" }),
+  { _tag: "RunRepeats", retry_of: "run_0" },
   E.joined(1, 12),
   E.noted(5, "call", "handed_over"),
   E.opened("r", 1),
@@ -59,6 +60,7 @@ describe("RunRecord.apply", () => {
       ["RunStarted", "run_exists"],
       ["AttemptStarted", "run_ended"],
       ["FactsRaised", "taken"],
+      ["RunRepeats", "taken"],
       ["RunContinued", "taken"],
       ["EvidenceNoted", "taken"],
       ["IncidentOpened", "taken"],
@@ -67,6 +69,12 @@ describe("RunRecord.apply", () => {
       ["QuestionAnswered", "run_ended"],
       ["RunEnded", "run_ended"],
     ]));
+
+  it("keeps the first run that it is said to repeat", () => {
+    const repeats = (retry_of: string): RunRecord.Entry => ({ _tag: "RunRepeats", retry_of });
+    const record = E.folded([E.begun("r"), repeats("run_0"), repeats("run_1")]);
+    assert.strictEqual(record.retry_of, "run_0");
+  });
 
   it("takes an entry once: a write whose outcome is not known is made again", () => {
     const start = E.begun("r");

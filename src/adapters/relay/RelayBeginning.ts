@@ -14,7 +14,7 @@ import { fromReader } from "../../runtime/attempt/AsyncSource.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
 import { Presence } from "../../runtime/contract/Presence.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
-import type { RunOptions } from "../../runtime/contract/RunOptions.ts";
+import type { RunOptions, SpentBefore } from "../../runtime/contract/RunOptions.ts";
 import type { Taps } from "../../runtime/contract/Taps.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import type { RelayPart } from "./RelayFrames.ts";
@@ -22,7 +22,7 @@ import { RelayHeads } from "./RelayHeads.ts";
 import { interrupted, type RelayInterrupted, recoveryHeaders } from "./RelayInterrupted.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
 import { type Events, type RelayBytes, type RelayEnding, type RelayEvent, RelayReader } from "./RelayReader.ts";
-import { type FailedRequest, type RelayRepeats, remainingBudget } from "./RelayRepeats.ts";
+import { type FailedRequest, type RelayRepeats, remainingBudget, saysRetry } from "./RelayRepeats.ts";
 import { RelaySource } from "./RelaySource.ts";
 import type { RelayHead, RelayTransport } from "./RelayTransport.ts";
 import { type RelayWait, RelayWaits } from "./RelayWaits.ts";
@@ -193,7 +193,7 @@ export const begin = Effect.fnUntraced(function* (
   const presence = presenceOf(options, heads);
   const { repeats } = options;
   const repeated = repeats === undefined || repeats.isEmpty ? undefined : yield* repeats.take(plan.request);
-  const before = new SpentBefore(repeated, repeated === undefined ? yield* elsewhere(plan, options) : undefined);
+  const before = new RepeatedRun(repeated, repeated === undefined ? yield* elsewhere(plan, options) : undefined);
   const run: RelayRun = { run_id: yield* makeRunId(options.runIdPrefix ?? "run_"), retry_of: repeated?.run_id, plan };
   const observe = options.onEvent;
   const waits = yield* RelayWaits.make(options.onWaited);
@@ -324,10 +324,11 @@ const runOptions = (
   { plan, run_id }: RelayRun,
   options: RelayOptions,
   heads: RelayHeads,
-  [before, services]: [SpentBefore, Context.Context<never>],
+  [before, services]: [RepeatedRun, Context.Context<never>],
 ): RunOptions<RelayPart, unknown, never> => {
   const seam = seamOf(plan, options);
   const { later, repeated } = before;
+  const beside = saysRetry(plan.request);
   const attempt = attempts(options, heads, seam, services);
   const observe = (part: RelayPart) => part.observation;
   const tolerant = { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } };
@@ -354,7 +355,7 @@ const runOptions = (
     streaming: plan.streaming,
     ...(options.emptyIsFailure === undefined ? {} : { emptyIsFailure: options.emptyIsFailure }),
     budget: remainingBudget(options.budget ?? {}, repeated),
-    ...(later === undefined ? {} : { spentBefore: later }),
+    ...(later === undefined ? {} : { spentBefore: { asked: later, beside } }),
     ...(options.path === undefined ? {} : { path: options.path }),
     ...(options.group === undefined ? {} : { group: options.group }),
     requestTokens: Tokens.ofRequest(plan.request.body),
@@ -373,16 +374,16 @@ type RelaySourceContext = ConstructorParameters<typeof RelaySource>[0]["context"
 const spending = (
   { plan, run_id }: RelayRun,
   { repeats }: RelayOptions,
-  before: SpentBefore,
+  before: RepeatedRun,
   failed: () => Omit<FailedRequest, "run_id">,
 ): Effect.Effect<void> =>
   Effect.suspend(() => repeats?.spent(plan.request, { run_id, ...failed() }, before.repeated) ?? Effect.void);
 
 /** What the run had spent that the client repeats with this one, as far as it is known by now. */
-class SpentBefore {
+class RepeatedRun {
   repeated: FailedRequest | undefined;
   /** Where another process is asked: what it comes to. */
-  readonly later: Effect.Effect<number> | undefined;
+  readonly later: Effect.Effect<SpentBefore> | undefined;
 
   constructor(repeated: FailedRequest | undefined, asked: Effect.Effect<FailedRequest | undefined> | undefined) {
     this.repeated = repeated;
@@ -390,7 +391,7 @@ class SpentBefore {
       asked &&
       Effect.map(asked, (found) => {
         this.repeated = found;
-        return found?.spent ?? 0;
+        return { retries: found?.spent ?? 0, retryOf: found?.run_id };
       });
   }
 }

@@ -89,10 +89,13 @@ export const make = (options: FactsOptions): SharedFacts => {
       ),
     spend: (group, spent, keepMs) => database.once(spending(options, group, spent, keepMs)),
     living: database.once(
-      Effect.map(
-        sql<{ readonly n: number }>`SELECT count(*) AS n FROM ${leases}
-          WHERE fenced = 0 AND expires_at > ${time()} AND id <> ${options.lease.id ?? ""}`,
-        ([row]) => 1 + Number(row?.n ?? 0),
+      // Its own lease is another one with each look: it has none before its first write.
+      Effect.suspend(() =>
+        Effect.map(
+          sql<{ readonly n: number }>`SELECT count(*) AS n FROM ${leases}
+            WHERE fenced = 0 AND expires_at > ${time()} AND id <> ${options.lease.id ?? ""}`,
+          ([row]) => 1 + Number(row?.n ?? 0),
+        ),
       ),
     ),
     hears,

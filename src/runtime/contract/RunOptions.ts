@@ -77,6 +77,22 @@ export interface RunRoute<P, E, R> {
   readonly own?: boolean;
 }
 
+/** What was spent before a run began. */
+export interface SpentBefore {
+  /** Automatic retries. */
+  readonly retries: number;
+  /** The failed run whose request this one repeats. */
+  readonly retryOf?: string | undefined;
+}
+
+/** What was spent before a run began, where another process knows it. */
+export interface SpentElsewhere {
+  /** What it comes to. It is asked once, before the first decision. */
+  readonly asked: Effect.Effect<SpentBefore>;
+  /** It is asked beside the first attempt already: which run this one repeats is put on record as soon as that is known. */
+  readonly beside: boolean;
+}
+
 /** One model request and how to make, read and judge its attempts. */
 export interface RunOptions<P, E, R> {
   /** The provider and its model. `reasoning` says whether the model thinks, which chooses a clock. */
@@ -188,11 +204,8 @@ export interface RunOptions<P, E, R> {
   readonly lingerMs?: number;
   /** Another policy than the default one. */
   readonly policy?: RecoveryPolicy;
-  /**
-   * @internal Automatic retries that were spent before the run began, where that is known elsewhere. It is asked once, before the
-   * first decision, and lessens the budget.
-   */
-  readonly spentBefore?: Effect.Effect<number>;
+  /** @internal What was spent before the run began, where that is known elsewhere. It lessens the budget. */
+  readonly spentBefore?: SpentElsewhere;
   /** @internal The taps of the run's output. */
   readonly taps?: Taps<P>;
   /** Weighs a held part, in bytes. A weight that is no number from 0 is replaced by the default one. */

@@ -123,6 +123,7 @@ const record = <P, E, R>(
   run.telemetry.decided(incident);
   return Effect.map(
     run.write([
+      ...run.takesRepeats(),
       { _tag: "FactsRaised", attempt: attempt.number, facts: attempt.facts.snapshot() },
       { _tag: "IncidentOpened", incident },
     ]),

@@ -5,9 +5,11 @@
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
+import { label } from "../../domain/Limits.ts";
 import { type Budget, defaultBudget, lessRetries } from "../../domain/RunFacts.ts";
+import type { Entry } from "../../recorder/RunRecord.ts";
 import type { Stopper } from "../contract/InterruptSignature.ts";
-import type { RunOptions } from "../contract/RunOptions.ts";
+import type { RunOptions, SpentBefore } from "../contract/RunOptions.ts";
 import type { Taps } from "../contract/Taps.ts";
 import { OpenQuestion } from "./OpenQuestion.ts";
 import { RunStop } from "./RunStop.ts";
@@ -16,6 +18,9 @@ import { nothingSpent, Spending, type SpentBudget } from "./Spending.ts";
 
 /** Longest that a decision waits to learn what was spent before its run, in milliseconds. */
 const spentBeforeMs = 1_000;
+
+/** Shared by all runs that repeat none. */
+const noEntries: ReadonlyArray<Entry> = [];
 
 /** What a run has spent, why it stops, its question, and whether it is done; and the taps of its output. */
 export class RunGroups<P> {
@@ -26,12 +31,16 @@ export class RunGroups<P> {
   #question: OpenQuestion | undefined;
   #done: Deferred.Deferred<void> | undefined;
   #budget: Budget;
-  #spentBefore: Effect.Effect<number> | undefined;
+  #spentBefore: Effect.Effect<SpentBefore> | undefined;
+  /** Done once what was spent before is known; undefined until it is asked. */
+  #learning: Deferred.Deferred<void> | undefined;
+  /** The failed run whose request this one repeats, from when it is known until it is put on record. */
+  #repeats: string | undefined;
 
   constructor({ budget, spentBefore, taps }: Pick<RunOptions<P, never, never>, "budget" | "spentBefore" | "taps">) {
     this.taps = taps;
     this.#budget = budget === undefined ? defaultBudget : { ...defaultBudget, ...budget };
-    this.#spentBefore = spentBefore;
+    this.#spentBefore = spentBefore?.asked;
   }
 
   /** What the run may spend. */
@@ -45,15 +54,29 @@ export class RunGroups<P> {
    */
   get learned(): Effect.Effect<void> {
     const asked = this.#spentBefore;
-    if (asked === undefined) return Effect.void;
+    if (asked === undefined) return this.#learning === undefined ? Effect.void : Deferred.await(this.#learning);
     this.#spentBefore = undefined;
-    const spent = Effect.timeoutOrElse(asked, { duration: spentBeforeMs, orElse: () => Effect.succeed(0) });
-    return Effect.map(
-      Effect.catchCause(spent, () => Effect.succeed(0)),
-      (retries) => {
-        if (retries > 0) this.#budget = lessRetries(this.#budget, retries);
-      },
+    const known = Deferred.makeUnsafe<void>();
+    this.#learning = known;
+    const nothing = Effect.succeed<SpentBefore>({ retries: 0 });
+    const spent = Effect.timeoutOrElse(asked, { duration: spentBeforeMs, orElse: () => nothing });
+    return Effect.ensuring(
+      Effect.map(
+        Effect.catchCause(spent, () => nothing),
+        ({ retries, retryOf }) => {
+          if (retries > 0) this.#budget = lessRetries(this.#budget, retries);
+          this.#repeats = retryOf;
+        },
+      ),
+      Effect.sync(() => Deferred.doneUnsafe(known, Effect.void)),
     );
+  }
+
+  /** What says which run this one repeats, for the record; given once. */
+  takesRepeats(): ReadonlyArray<Entry> {
+    const repeats = this.#repeats;
+    this.#repeats = undefined;
+    return repeats === undefined ? noEntries : [{ _tag: "RunRepeats", retry_of: label(repeats) }];
   }
 
   /** Nobody reads the run now. */

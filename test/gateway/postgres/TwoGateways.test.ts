@@ -7,7 +7,8 @@ import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as StoredCancels from "../../../src/runtime/attach/StoredCancels.ts";
 import * as RunCancel from "../../../src/runtime/crash/RunCancel.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
-import { bodies, type Fronted, front, type Got, post, recovery, send, serverOf } from "../GatewayCases.ts";
+import { clientOf, eventsOf } from "../attach/AttachCases.ts";
+import { bodies, type Fronted, front, type Got, paths, post, recovery, send, serverOf } from "../GatewayCases.ts";
 
 const repeat = { "x-stainless-retry-count": "1" };
 
@@ -52,7 +53,46 @@ describe("two gateways over one database", () => {
         assert.strictEqual(told.status, first.status);
         yield* ask(b.url, repeat, "another request");
         assert.strictEqual(asked, 7, "another request has a budget of its own");
+        const runs = yield* a.runs;
+        const byRun = new Map(runs.map(({ retry_of, run_id }) => [run_id, retry_of]));
+        assert.lengthOf(runs, 3);
+        assert.deepStrictEqual(
+          runs.map(({ run_id }) => byRun.get(run_id)),
+          [undefined, recovery(first, "run"), undefined],
+          "the record names the run of the other gateway",
+        );
       }).pipe(Effect.scoped),
+  );
+
+  it.live("put on record which run of the other one a repeat repeats, also where it does not break", () =>
+    Effect.gen(function* () {
+      const db = yield* Databases.empty;
+      const events = eventsOf("openai-chat");
+      let asked = 0;
+      const ends = Deferred.makeUnsafe<void>();
+      const upstream = yield* serverOf((_, response) => {
+        asked += 1;
+        response.writeHead(200, { "content-type": "text/event-stream" }).write(Buffer.concat(events.slice(0, 3)));
+        if (asked > 1)
+          Effect.runFork(Effect.map(Deferred.await(ends), () => response.end(Buffer.concat(events.slice(3)))));
+      });
+      const [a, b] = [yield* front(upstream, { db }), yield* front(upstream, { db })];
+      const body = JSON.stringify(bodies["openai-chat"]);
+      const headers = { "content-type": "application/json", authorization: "Bearer sk-secret" };
+      const first = clientOf(`${a.url}${paths["openai-chat"]}`, { body, headers });
+      const run = String((yield* Effect.promise(() => first.head)).headers["x-recovery-run"]);
+      first.leave();
+      yield* a.until((all) => all.find(({ end }) => end !== undefined));
+      const second = clientOf(`${b.url}${paths["openai-chat"]}`, { body, headers: { ...headers, ...repeat } });
+      const repeated = yield* b.until((all) => all.find(({ retry_of }) => retry_of !== undefined));
+      assert.strictEqual(repeated.retry_of, run);
+      assert.strictEqual(repeated.state, "live", "it is known while the run goes on");
+      Deferred.doneUnsafe(ends, Effect.void);
+      assert.isFalse((yield* Effect.promise(() => second.over)).broken);
+      const ended = yield* b.until((all) => all.find(({ end, retry_of }) => retry_of === run && end !== undefined));
+      assert.strictEqual(ended.end?.state, "completed");
+      assert.lengthOf(ended.incidents, 0);
+    }).pipe(Effect.scoped),
   );
 
   it.live("tell a repeat at the other one what its client was told, where it says that it is one", () =>

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
+import { hostname } from "node:os";
 import { assert, describe, it } from "@effect/vitest";
-import { Deferred, Effect, Exit, Redacted, type Scope } from "effect";
+import { Deferred, Effect, Exit, Redacted, Scope } from "effect";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { SharedFacts, Word } from "../../../src/recorder/shared/SharedFacts.ts";
 import * as E from "../Entries.ts";
@@ -89,6 +90,43 @@ describe("what processes know together in PostgreSQL", () => {
         retries: 1,
         tokens: 1,
       });
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("is how many of them drive runs: who asks counts itself, who drives nothing or has ended is none", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const [idle, asks] = [yield* Databases.open({ address }), yield* Databases.open({ address })];
+      const living = asks.shared?.living ?? Effect.succeed(0);
+      assert.strictEqual(yield* living, 1);
+      yield* idle.runs();
+      assert.strictEqual(yield* living, 1, "who has only read");
+      const other = yield* Scope.make();
+      const driving = yield* Scope.provide(Databases.open({ address }), other);
+      yield* driving.write("theirs", [E.begun("theirs")]);
+      assert.strictEqual(yield* living, 2);
+      yield* asks.write("mine", [E.begun("mine")]);
+      assert.strictEqual(yield* living, 2, "its own lease is itself");
+      assert.strictEqual(yield* idle.shared?.living ?? Effect.succeed(0), 3);
+      yield* Scope.close(other, Exit.void);
+      assert.strictEqual(yield* living, 1);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("names the process that drives a run, and none behind its end or where nobody drives it", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const [one, other] = [yield* Databases.open({ address }), yield* Databases.open({ address })];
+      const { cancels } = other;
+      if (cancels === undefined) return assert.fail("a server has cancels");
+      yield* one.write("r", [E.begun("r"), E.attempt(1)]);
+      assert.strictEqual(yield* cancels.driver("r"), `${process.pid}@${hostname()}`);
+      assert.isUndefined(yield* cancels.driver("another"));
+      yield* one.release("r");
+      assert.isUndefined(yield* cancels.driver("r"));
+      yield* other.claim("r");
+      yield* other.write("r", [E.ended()]);
+      assert.isUndefined(yield* cancels.driver("r"));
     }).pipe(Effect.scoped),
   );
 
