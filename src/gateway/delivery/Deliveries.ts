@@ -10,11 +10,14 @@ import { Clock, Effect, type Scope } from "effect";
 import type { RelayHead, RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { Delivery, DeliveryStore, WishHow } from "../../recorder/delivery/DeliveryStore.ts";
 import { inRealTime, monotonicMs } from "../../recorder/MonotonicTime.ts";
+import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { attachedHeader, lingerHeader } from "../config/OwnHeaders.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import type { Refused } from "../routing/Admission.ts";
 import { without } from "../upstream/Headers.ts";
 import { DeliveryKey } from "./DeliveryKey.ts";
+import type { PlaceOutcome } from "./DeliveryMeasures.ts";
+import * as DeliveryMeasures from "./DeliveryMeasures.ts";
 import { DeliveryOwner } from "./DeliveryOwner.ts";
 import { DeliveryReading, type Item, pollMs, type ReadingTerms } from "./DeliveryReading.ts";
 import * as StreamRefusals from "./StreamRefusals.ts";
@@ -151,7 +154,7 @@ export class Deliveries {
   /** What the store has; one that does not answer in time has nothing. */
   #found(by: Parameters<DeliveryStore["Service"]["find"]>[0]): Effect.Effect<ReadonlyArray<Delivery>> {
     const late = Effect.as(inRealTime(findMs), []);
-    const asked = Effect.orElseSucceed(this.#store.find(by), (): ReadonlyArray<Delivery> => []);
+    const asked = Effect.orElseSucceed(counted(this.#store.find(by)), (): ReadonlyArray<Delivery> => []);
     return Effect.map(Effect.raceFirst(asked, late), (all) =>
       // What is this gateway's own, it would have given already.
       all.filter(({ node }) => node !== this.#node),
@@ -166,20 +169,25 @@ export class Deliveries {
       if (delivery.state !== "live") return { delivery, token: undefined };
       const wish = randomUUID();
       const until = monotonicMs(this.#clock) + grantMs;
-      if (!(yield* succeeds(this.#store.wish(run_id, wish, how)))) return undefined;
+      if (!(yield* succeeds(counted(this.#store.wish(run_id, wish, how))))) return undefined;
       const leaves = Effect.ignore(this.#store.leave(run_id, wish));
       return yield* Effect.onInterrupt(
         Effect.gen({ self: this }, function* () {
+          let outcome: PlaceOutcome = "unanswered";
           while (monotonicMs(this.#clock) < until) {
-            const standing = yield* Effect.orElseSucceed(this.#store.standing(run_id), () => undefined);
-            if (standing?.reader === wish) return { delivery, token: wish };
+            const standing = yield* Effect.orElseSucceed(counted(this.#store.standing(run_id)), () => undefined);
+            if (standing?.reader === wish) {
+              yield* DeliveryMeasures.countPlace("given");
+              return { delivery, token: wish };
+            }
+            if (standing?.refused === wish) outcome = "refused";
             if (standing === undefined || standing.refused === wish) break;
             // It has ended meanwhile: nobody need be asked.
             if (standing.state !== "live")
               return { delivery: { ...delivery, state: standing.state }, token: undefined };
             yield* Effect.sleep(pollMs / 2);
           }
-          yield* leaves;
+          yield* Effect.andThen(DeliveryMeasures.countPlace(outcome), leaves);
           return undefined;
         }),
         () => leaves,
@@ -264,6 +272,10 @@ const mayAnswer = ({ named, state }: Delivery, name: string | undefined, wish: R
   const isSame = name !== undefined && name === named;
   return isSame || (wish.repeats && (name === undefined || named === undefined));
 };
+
+/** What the store does not say is counted. */
+const counted = <A>(asked: Effect.Effect<A, RecorderError>): Effect.Effect<A, RecorderError> =>
+  Effect.tapError(asked, (error) => DeliveryMeasures.countFailure(error, "read"));
 
 const succeeds = <E>(effect: Effect.Effect<void, E>): Effect.Effect<boolean> =>
   Effect.match(effect, { onFailure: () => false, onSuccess: () => true });

@@ -10,7 +10,7 @@
  * 4. A store that is away costs the run nothing: what was not written yet stands in the run's own log, which is kept no longer than it
  *    lingers.
  */
-import { Clock, Effect, type Scope } from "effect";
+import { Clock, type Context, Effect, type Scope } from "effect";
 import type {
   DeliveryPart,
   DeliveryState,
@@ -21,6 +21,7 @@ import { endsWithin, monotonicMs } from "../../recorder/MonotonicTime.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import { DeliveryKey } from "./DeliveryKey.ts";
+import * as DeliveryMeasures from "./DeliveryMeasures.ts";
 import type { DeliverySource } from "./DeliverySource.ts";
 
 /** What is sent is gathered for so long before it is written, in milliseconds. */
@@ -88,6 +89,8 @@ export class DeliveryOwner {
   /** This gateway's name in the log. */
   readonly #node: string;
   readonly #clock: Clock.Clock;
+  /** Has the registry of metrics. */
+  readonly #context: Context.Context<never>;
   readonly #live = new Map<string, Live>();
   readonly #bySource = new Map<DeliverySource, Live>();
   /** Parts that were written and not acknowledged (1). */
@@ -105,10 +108,16 @@ export class DeliveryOwner {
   #isFull = false;
   #wake: (() => void) | undefined;
 
-  private constructor(store: DeliveryStore["Service"], node: string, clock: Clock.Clock) {
+  private constructor(
+    store: DeliveryStore["Service"],
+    node: string,
+    clock: Clock.Clock,
+    context: Context.Context<never>,
+  ) {
     this.#store = store;
     this.#node = node;
     this.#clock = clock;
+    this.#context = context;
   }
 
   /** Makes it; it writes while the scope lives. */
@@ -116,7 +125,7 @@ export class DeliveryOwner {
     store: DeliveryStore["Service"],
     node: string,
   ): Effect.fn.Return<DeliveryOwner, never, Scope.Scope> {
-    const made = new DeliveryOwner(store, node, yield* Clock.Clock);
+    const made = new DeliveryOwner(store, node, yield* Clock.Clock, yield* Effect.context<never>());
     const forgets = Effect.map(store.forget, (bytes) => {
       made.#isFull = bytes > totalBytesMax;
     });
@@ -132,7 +141,11 @@ export class DeliveryOwner {
 
   /** A run has its name. Where the log is full it is not kept. */
   begin(source: DeliverySource, beginning: DeliveryBeginning): void {
-    if (this.#isFull || this.#bySource.has(source)) return;
+    if (this.#bySource.has(source)) return;
+    if (this.#isFull) {
+      DeliveryMeasures.countSkipped(this.#context);
+      return;
+    }
     const salt = DeliveryKey.salt();
     const key = DeliveryKey.of(beginning.secret, salt, beginning.runId);
     const live: Live = {
@@ -188,7 +201,7 @@ export class DeliveryOwner {
     this.#triedAt = this.#now();
     return Effect.matchEffect(this.#due, {
       onSuccess: () => this.#told(undefined),
-      onFailure: (error) => this.#told(error),
+      onFailure: (error) => Effect.andThen(DeliveryMeasures.countFailure(error, "write"), this.#told(error)),
     });
   });
 
@@ -230,8 +243,9 @@ export class DeliveryOwner {
     if (this.#parts.length === 0) this.#parts = this.#made();
     if (this.#parts.length === 0) return Effect.void;
     return Effect.flatMap(this.#store.append(this.#parts), () => {
+      const written = this.#parts.reduce((sum, { sealed }) => sum + sealed.byteLength, 0);
       this.#parts = [];
-      return this.#writes;
+      return Effect.andThen(DeliveryMeasures.countBytes(written), this.#writes);
     });
   });
 
@@ -251,12 +265,11 @@ export class DeliveryOwner {
       const state = stateOf(live);
       return state === undefined || !live.isBegun ? [] : [{ live, state }];
     });
-    return Effect.forEach(
-      over,
-      ({ live, state }) =>
-        Effect.map(this.#store.ended(live.beginning.runId, state, live.made), () => this.#forgets(live)),
-      { discard: true },
-    );
+    if (over.length === 0) return Effect.void;
+    const all = over.map(({ live, state }) => ({ run_id: live.beginning.runId, state, bytes: live.made }));
+    return Effect.map(this.#store.ended(all), () => {
+      for (const { live } of over) this.#forgets(live);
+    });
   });
 
   readonly #beat: Effect.Effect<void, RecorderError> = Effect.suspend(() => {

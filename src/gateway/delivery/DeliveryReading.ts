@@ -13,6 +13,7 @@ import type { Delivery, DeliveryLook, DeliveryPart, DeliveryStore } from "../../
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { headIn } from "./DeliveryHead.ts";
 import type { DeliveryKey } from "./DeliveryKey.ts";
+import * as DeliveryMeasures from "./DeliveryMeasures.ts";
 import { beatMs } from "./DeliveryOwner.ts";
 
 /** From one look for more to the next, in milliseconds. */
@@ -132,7 +133,7 @@ export class DeliveryReading {
     const renewed = this.#renews;
     const look = this.#store.look(run_id, this.#n === undefined && this.#isHeaded ? { at: from } : { n: this.#n ?? 0 });
     return Effect.matchEffect(Effect.andThen(renewed, look), {
-      onFailure: () => this.#away,
+      onFailure: (error) => Effect.andThen(DeliveryMeasures.countFailure(error, "read"), this.#away),
       onSuccess: (found) => this.#found(found),
     });
   });

@@ -53,6 +53,14 @@ export interface DeliveryPart {
   readonly sealed: Uint8Array;
 }
 
+/** How a delivery has ended. */
+export interface DeliveryEnd {
+  readonly run_id: string;
+  readonly state: DeliveryState;
+  /** Its length. */
+  readonly bytes: number;
+}
+
 /** What readers elsewhere say to the owner of a live run. */
 export interface DeliveryWish {
   readonly run_id: string;
@@ -97,8 +105,8 @@ export class DeliveryStore extends Context.Service<
      * @returns those that are there
      */
     readonly beat: (sizes: ReadonlyMap<string, number>) => Effect.Effect<ReadonlySet<string>, RecorderError>;
-    /** Says how a delivery has ended, behind its last part. */
-    readonly ended: (runId: string, state: DeliveryState, bytes: number) => Effect.Effect<void, RecorderError>;
+    /** Says how deliveries have ended, each behind its last part. */
+    readonly ended: (all: ReadonlyArray<DeliveryEnd>) => Effect.Effect<void, RecorderError>;
     /** Forgets a delivery. */
     readonly drop: (runId: string) => Effect.Effect<void, RecorderError>;
     /** The live deliveries of a gateway that somebody elsewhere reads or wishes to read. */

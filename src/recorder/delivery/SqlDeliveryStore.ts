@@ -50,7 +50,7 @@ export const make = (tables: SqlTables, place: string, secret: string): Delivery
         asked<{ readonly run_id: string }>(beat, [[...sizes.keys()], [...sizes.values()].map(String)]),
         (rows) => new Set(rows.map((row) => row.run_id)),
       ),
-    ended: (runId, state, bytes) => done(ended, [state, bytes, runId]),
+    ended: (all) => done(ended, [...columns(all, ["run_id", "state"]), all.map(({ bytes }) => String(bytes))]),
     drop: (runId) => done("DELETE FROM {deliveries} WHERE run_id = ?", [runId]),
     wishes: (node) => asked<DeliveryWish>(wishes, [node]),
     answer: (runId, wish, granted) => done(granted ? grant : refuse, [runId, wish]),
@@ -137,8 +137,9 @@ const append = `INSERT INTO {deliveryparts} (run_id, n, at, sealed)
 const beat = `UPDATE {deliveries} d SET beats = d.beats + 1, bytes = v.bytes::integer, expires_at = ${kept("d.linger_ms")}
   FROM unnest(?::text[], ?::text[]) AS v (run_id, bytes) WHERE d.run_id = v.run_id RETURNING d.run_id`;
 
-const ended = `UPDATE {deliveries} SET state = ?, bytes = ?, expires_at = now() + linger_ms * interval '1 millisecond'
-  WHERE run_id = ?`;
+const ended = `UPDATE {deliveries} d SET state = v.state, bytes = v.bytes::integer,
+    expires_at = now() + d.linger_ms * interval '1 millisecond'
+  FROM unnest(?::text[], ?::text[], ?::text[]) AS v (run_id, state, bytes) WHERE d.run_id = v.run_id`;
 
 const wishes = `SELECT run_id, wish, wish_how, reader, reader_beats FROM {deliveries}
   WHERE node = ? AND state = 'live' AND (wish IS NOT NULL OR reader IS NOT NULL)`;

@@ -1,12 +1,15 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Exit, Scope } from "effect";
+import { Context, Effect, Exit, Fiber, Metric, Scope } from "effect";
 import { TestClock } from "effect/testing";
+import * as Metrics from "../../../src/gateway/api/Metrics.ts";
 import { ByteLog } from "../../../src/gateway/attach/ByteLog.ts";
 import { secretOf } from "../../../src/gateway/delivery/ClientSecret.ts";
+import { Deliveries, grantMs } from "../../../src/gateway/delivery/Deliveries.ts";
 import { DeliveryKey } from "../../../src/gateway/delivery/DeliveryKey.ts";
-import { DeliveryOwner } from "../../../src/gateway/delivery/DeliveryOwner.ts";
+import { DeliveryOwner, totalBytesMax } from "../../../src/gateway/delivery/DeliveryOwner.ts";
 import { DeliveryReading, type Item } from "../../../src/gateway/delivery/DeliveryReading.ts";
 import type { DeliverySource } from "../../../src/gateway/delivery/DeliverySource.ts";
+import type { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
 import type {
   Delivery,
   DeliveryPart,
@@ -22,6 +25,9 @@ const away = new RecorderError({ reason: "unavailable", run_id: "", message: "aw
 const storeOf = (fails: () => "before" | "behind" | undefined) => {
   const deliveries = new Map<string, Delivery & { state: DeliveryState }>();
   const parts: Array<DeliveryPart> = [];
+  /** Deliveries of each call that says how they ended. */
+  const ends: Array<number> = [];
+  const held = { bytes: 0 };
   const standing = (runId: string) => {
     const found = deliveries.get(runId);
     return found && { state: found.state, beats: parts.length, reader: null, refused: null };
@@ -36,14 +42,17 @@ const storeOf = (fails: () => "before" | "behind" | undefined) => {
       Effect.suspend(() => {
         const how = fails();
         if (how === "before") return Effect.fail(away);
-        for (const it of all) if (!parts.some(({ n }) => n === it.n)) parts.push(it);
+        for (const it of all) if (!parts.some(({ n, run_id }) => n === it.n && run_id === it.run_id)) parts.push(it);
         return how === "behind" ? Effect.fail(away) : Effect.void;
       }),
     beat: (sizes) => Effect.succeed(new Set(sizes.keys())),
-    ended: (runId, state) =>
+    ended: (all) =>
       Effect.sync(() => {
-        const found = deliveries.get(runId);
-        if (found !== undefined) found.state = state;
+        ends.push(all.length);
+        for (const { run_id, state } of all) {
+          const found = deliveries.get(run_id);
+          if (found !== undefined) found.state = state;
+        }
       }),
     drop: (runId) => Effect.sync(() => void deliveries.delete(runId)),
     wishes: () => Effect.succeed([]),
@@ -59,9 +68,9 @@ const storeOf = (fails: () => "before" | "behind" | undefined) => {
       const first = "n" in from ? from.n : Math.max(...held);
       return Effect.succeed({ standing: standing(runId), parts: parts.filter(({ n }) => n >= first) });
     },
-    forget: Effect.succeed(0),
+    forget: Effect.sync(() => held.bytes),
   };
-  return { store, deliveries, parts };
+  return { store, deliveries, parts, ends, held };
 };
 
 /** A run of this gateway, as far as the log knows it. */
@@ -189,4 +198,118 @@ describe("a delivery", () => {
       }
     }),
   );
+
+  it.effect("that ends with others is said to have ended in one call with them", () =>
+    Effect.gen(function* () {
+      const { deliveries, ends, store } = storeOf(() => undefined);
+      const owner = yield* DeliveryOwner.make(store, "one");
+      for (const runId of ["a", "b", "c"]) {
+        const { log, source } = sourceOf();
+        owner.begin(source, { runId, request: "q", named: undefined, secret: "secret" });
+        log.append(Buffer.from(runId));
+        source.bodyEnd = "end";
+        source.entry.end = { how: "whole" };
+      }
+      yield* owner.tick;
+      assert.deepStrictEqual(ends, [3]);
+      assert.deepStrictEqual(
+        [...deliveries.values()].map(({ state }) => state),
+        ["whole", "whole", "whole"],
+      );
+    }).pipe(Effect.scoped),
+  );
+});
+
+// A delivery that is gone writes nothing: of its client only this is looked at.
+const unread = { gone: false } as unknown as ClientResponse;
+
+/** The lines of the delivery log in the metrics, without their help. */
+const linesOf = (context: Context.Context<never>) =>
+  Effect.map(Effect.provideContext(Metrics.text(), context), (text) =>
+    text.split("\n").filter((line) => /^stream_recovery_gateway_delivery/.test(line)),
+  );
+
+describe("the metrics of the delivery log", () => {
+  it.effect("count sealed bytes once, whatever write of them fails, and each failure by its reason", () =>
+    Effect.gen(function* () {
+      const context: Context.Context<never> = Context.make(Metric.MetricRegistry, new Map());
+      const fails = ["before", "behind", undefined] as const;
+      let tried = 0;
+      const { parts, store } = storeOf(() => {
+        tried += 1;
+        return fails[tried - 1];
+      });
+      yield* Effect.gen(function* () {
+        const owner = yield* DeliveryOwner.make(store, "one");
+        const { log, source } = sourceOf();
+        owner.begin(source, { runId: "r", request: "q", named: undefined, secret: "secret" });
+        log.append(Buffer.from("text"));
+        while (tried < 3) yield* Effect.andThen(owner.tick, TestClock.adjust(2_000));
+      }).pipe(Effect.scoped, Effect.provideContext(context));
+      const sealed = parts.reduce((sum, it) => sum + it.sealed.byteLength, 0);
+      const lines = yield* linesOf(context);
+      assert.include(lines, `stream_recovery_gateway_delivery_log_bytes_total ${sealed}`);
+      const failed = lines.find((line) => line.startsWith("stream_recovery_gateway_delivery_log_failures_total"));
+      assert.match(failed ?? "", /error_type="unavailable".* 2$/);
+      assert.match(failed ?? "", /of="write"/);
+    }),
+  );
+
+  it.effect("count a run that is not logged because the log is full", () =>
+    Effect.gen(function* () {
+      const context: Context.Context<never> = Context.make(Metric.MetricRegistry, new Map());
+      const { deliveries, held, store } = storeOf(() => undefined);
+      held.bytes = totalBytesMax + 1;
+      yield* Effect.gen(function* () {
+        const owner = yield* DeliveryOwner.make(store, "one");
+        yield* TestClock.adjust(1);
+        owner.begin(sourceOf().source, { runId: "r", request: "q", named: undefined, secret: "secret" });
+        yield* owner.tick;
+      }).pipe(Effect.scoped, Effect.provideContext(context));
+      assert.strictEqual(deliveries.size, 0);
+      assert.include(yield* linesOf(context), "stream_recovery_gateway_delivery_log_skipped_total 1");
+    }),
+  );
+
+  for (const { outcome, says } of [
+    { says: (wish: string) => ({ reader: wish, refused: null }), outcome: "given" },
+    { says: (wish: string) => ({ reader: null, refused: wish }), outcome: "refused" },
+    { says: () => ({ reader: null, refused: null }), outcome: "unanswered" },
+  ] as const) {
+    it.effect(`count a place that is ${outcome}`, () =>
+      Effect.gen(function* () {
+        const context: Context.Context<never> = Context.make(Metric.MetricRegistry, new Map());
+        const { deliveries, store } = storeOf(() => undefined);
+        const salt = DeliveryKey.salt();
+        const lock = DeliveryKey.of("secret", salt, "r").lock("r");
+        const terms = { run_id: "r", node: "n", request: "q", named: undefined, salt, lock, linger_ms: 1 };
+        yield* store.begin([terms]);
+        assert.strictEqual(deliveries.size, 1);
+        let wished = "";
+        const asked: DeliveryStore["Service"] = {
+          ...store,
+          wish: (_, wish) =>
+            Effect.sync(() => {
+              wished = wish;
+            }),
+          standing: () => Effect.succeed({ state: "live", beats: 0, ...says(wished) }),
+          look: () => Effect.succeed({ standing: undefined, parts: [] }),
+        };
+        yield* Effect.gen(function* () {
+          const here = yield* Deliveries.make(asked);
+          const wish = { repeats: true, asked: true, forbidden: false, idempotencyKey: undefined };
+          const returning = yield* Effect.forkChild(
+            here.repeated(["q", undefined], wish, { client: unread, secret: "secret" }),
+          );
+          yield* TestClock.adjust(grantMs + 1_000);
+          assert.isFalse(yield* Fiber.join(returning));
+        }).pipe(Effect.scoped, Effect.provideContext(context));
+        const lines = yield* linesOf(context);
+        assert.deepStrictEqual(
+          lines.filter((line) => /_places_total/.test(line)),
+          [`stream_recovery_gateway_delivery_places_total{outcome="${outcome}"} 1`],
+        );
+      }),
+    );
+  }
 });
