@@ -13,9 +13,29 @@ const telemetry = "test/runtime/run/TelemetryTaps.test.ts";
 const services = "test/adapters/relay/Services.test.ts";
 const chatSplice = "test/provider/openai-chat/Splice.test.ts";
 const kept = "test/gateway/proxy/RequestBody.test.ts";
+const collections = "test/cli/serve/ShortCollections.test.ts";
 
 /** What a fast way gets wrong. */
 export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "the young generation of a gateway is collected when V8 likes",
+    breaks: "the p99 of heads",
+    within: "shorten",
+    find: "if (isV8 &&",
+    replace: "if (!isV8 &&",
+    proofs: [
+      { test: collections, named: "no pause has much to copy" },
+      { test: collections, named: "in each of several workers" },
+    ],
+  },
+  {
+    name: "a gateway collects as it likes, whatever the command line of Node says",
+    breaks: "what an operator has set stays",
+    within: "shorten",
+    find: 'arg.replaceAll("_", "-").includes(flag)',
+    replace: "arg.includes(flag)",
+    proofs: [{ test: collections, named: "what the command line of Node says" }],
+  },
   {
     name: "a presence that is kept keeps its ended run, with all that it holds",
     breaks: "L11",
