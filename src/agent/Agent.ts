@@ -59,6 +59,8 @@ export interface AgentOptions {
   readonly stepsMax?: number;
   /** Whether a response whose text broke off is continued without asking; default `ask`. */
   readonly continueText?: "ask" | "auto";
+  /** Whether a response is shown as it comes (`live`, the default), or only once it is proven whole. */
+  readonly reveal?: "live" | "on_complete";
   /** Called with everything that happens. */
   readonly watch: Watcher;
   /** Asks a person about a call of unknown outcome whose run has ended: that run cannot ask any more. */
@@ -116,6 +118,7 @@ export const openOn = (
       watch: options.watch,
       keyEnv: options.keyEnv ?? protocols.get(chat.protocol).address.keyEnv,
       continueText: options.continueText ?? "ask",
+      reveal: options.reveal ?? "live",
     };
     const processor = yield* StreamProcessor;
     const services = yield* Effect.context<Services>();

@@ -24,6 +24,8 @@ export interface StepOptions {
   readonly keyEnv: string;
   /** Whether a response whose text broke off is continued without asking. */
   readonly continueText: "ask" | "auto";
+  /** Whether a response is taken as it comes, or only once it is proven whole. */
+  readonly reveal: "live" | "on_complete";
 }
 
 /** One request of a chat. */
@@ -52,6 +54,7 @@ export const make = Effect.fn("Step.make")(function* (run: string, given: StepOp
       transcript: state.openRun?.transcript ?? "",
       canContinue: true,
       continueText,
+      reveal: given.reveal,
       seam: () => seamOf(given),
       attempt: (context) =>
         Stream.unwrap(

@@ -4,6 +4,7 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { Schema } from "effect";
+import { postgres } from "../../../test/Suites.ts";
 import { baseSeed } from "../../../test/simulation/Campaign.ts";
 import type { Proof } from "../Mutant.ts";
 import { node } from "./Command.ts";
@@ -101,7 +102,13 @@ export const testedTogether = async (
 
 /** Tests that need PostgreSQL are of a suite that starts it. */
 const configOf = ({ test }: Proven): string =>
-  test.startsWith("test/recorder/postgres/") ? "test/vitest.postgres.config.ts" : "test/vitest.config.ts";
+  postgres.some((files) => isAmong(test, files)) ? "test/vitest.postgres.config.ts" : "test/vitest.config.ts";
+
+/** Whether a file is one of those that a name with at most one `*` means. */
+const isAmong = (test: string, files: string): boolean => {
+  const [before = "", behind] = files.split("*");
+  return behind === undefined ? test === files : test.startsWith(before) && test.endsWith(behind);
+};
 
 const vitest = async (args: ReadonlyArray<string>, root: string, limitMs: number, config: string) => {
   const output = join(root, "report.json");

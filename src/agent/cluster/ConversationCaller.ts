@@ -6,6 +6,7 @@
  */
 import { Cause, Clock, Effect, Exit, Fiber, Option } from "effect";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import { RecorderError } from "../../recorder/RecorderError.ts";
 import { ConversationError } from "./ConversationError.ts";
 import { type Order, type Report, textCharactersMax, type Verdict } from "./Protocol.ts";
 
@@ -80,6 +81,9 @@ export const make = (
   };
 };
 
+/** What may be over at the next try: the conversation has moved, or its store is away. */
+const passing: ReadonlySet<ConversationError["reason"]> = new Set(["moved", "store"]);
+
 /** Sends a call until an owner answers it, for so long. What an owner refuses is its answer. */
 const answeredWithin = (
   chat: string,
@@ -91,17 +95,21 @@ const answeredWithin = (
     const clock = yield* Clock.Clock;
     const from = monotonicMs(clock);
     let last = "none has answered";
+    let store: ConversationError | undefined;
     while (true) {
       const left = waitMs - (monotonicMs(clock) - from);
-      if (left <= 0) return yield* noOwner(chat, waitMs, last, nodes);
+      // An owner that answers, and cannot use its store, is an owner.
+      if (left <= 0) return yield* store ?? noOwner(chat, waitMs, last, nodes);
       const tried = yield* tryOnce(call, Math.min(left, tryMsMax));
       if (tried === undefined) {
         last = "none has answered";
+        store = undefined;
         continue;
       }
       if (Exit.isSuccess(tried)) return tried.value;
       const error = Option.getOrUndefined(Cause.findErrorOption(tried.cause));
-      if (error instanceof ConversationError && error.reason !== "moved") return yield* error;
+      if (error instanceof ConversationError && !passing.has(error.reason)) return yield* error;
+      store = error instanceof ConversationError && error.reason === "store" ? error : undefined;
       last = wordsOf(error);
       yield* Effect.sleep(Math.min(againMs, left));
     }
@@ -120,7 +128,7 @@ const tryOnce = (
   );
 
 const wordsOf = (error: unknown): string => {
-  if (error instanceof ConversationError) return error.message;
+  if (error instanceof ConversationError || error instanceof RecorderError) return error.message;
   const tag = typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : undefined;
   if (tag === "MailboxFull") return "its node has no room for another conversation";
   return tag === undefined ? "its node ended or gave it away" : `its node is not found (${tag})`;

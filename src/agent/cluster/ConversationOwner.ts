@@ -114,7 +114,8 @@ const open = (
       let made: Opened | undefined;
       const settings = settingsOf(given, chat, journal.entries.length > 0);
       const agent = yield* openOn(
-        { ...settings, chat, watch: () => {}, confirm: (call) => judged(made, call) },
+        // A caller is told a text once its turn has ended, so nobody has seen one that breaks off: it is asked for again unasked.
+        { reveal: "on_complete", ...settings, chat, watch: () => {}, confirm: (call) => judged(made, call) },
         journal,
       ).pipe(Scope.provide(own), Effect.provideContext(services));
       yield* Effect.logInfo(`conversation ${chat}: this node is its owner, epoch ${epoch}`);

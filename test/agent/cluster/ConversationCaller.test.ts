@@ -86,11 +86,23 @@ describe("A caller of conversations", () => {
 
   it.effect("takes what an owner refuses for its answer", () =>
     Effect.gen(function* () {
-      for (const reason of ["taken", "out_of_turn", "open", "forbidden", "refused", "store"] as const) {
+      for (const reason of ["taken", "out_of_turn", "open", "forbidden", "refused"] as const) {
         const { caller, orders } = played(failing(reason));
         assert.strictEqual((yield* Effect.flip(caller.say(1, "Hello"))).reason, reason);
         assert.lengthOf(orders, 1);
       }
+    }),
+  );
+
+  it.effect("waits for a store that is away, and says so where it stays away", () =>
+    Effect.gen(function* () {
+      const { caller } = played(failing("store"), failing("store"), Effect.succeed(report));
+      const saying = yield* Effect.forkChild(caller.say(1, "Hello"));
+      yield* TestClock.adjust(1_000);
+      assert.deepStrictEqual(yield* Fiber.join(saying), report);
+      const away = yield* Effect.forkChild(Effect.flip(played(failing("store")).caller.say(1, "Hello")));
+      yield* TestClock.adjust(10_000);
+      assert.deepInclude(yield* Fiber.join(away), { reason: "store", message: "it is store" });
     }),
   );
 

@@ -88,14 +88,32 @@ describe("Conversations of a cluster", () => {
         const two = yield* Effect.all([nodes.node, nodes.node], { concurrency: 2 });
         yield* Nodes.ready(two);
         const caller = yield* nodes.caller(["--prompt", "Hello"]);
-        yield* Nodes.until(Effect.map(nodes.journal, (journal) => journal.some(({ _tag }) => _tag === "Part")));
+        yield* Nodes.until(Effect.map(nodes.journal, (journal) => journal.some(({ _tag }) => _tag === "Attempt")));
         const { owner, others } = yield* Nodes.divided(nodes, two);
         owner.child.kill("SIGTERM");
         assert.strictEqual(yield* owner.ended, 0, owner.printed());
-        // Shown text that broke off is asked about, at whatever node.
-        assert.include([0, 4], yield* Nodes.answered(nodes, caller), caller.printed());
+        // Nobody has seen what had come, so nobody is asked.
+        assert.strictEqual(yield* Nodes.answered(nodes, caller), 0, caller.printed());
         assert.strictEqual(yield* nodes.owner, others[0]?.address);
         assert.deepStrictEqual(Judge.problems(yield* nodes.journal), []);
+      }).pipe(Effect.scoped),
+    endMsMax,
+  );
+
+  it.live(
+    "Ctrl-C at a caller cancels the running request at its owner, with its tool",
+    () =>
+      Effect.gen(function* () {
+        const nodes = yield* Nodes.make({ answers: [{ content: [marking(60)] }, answer] });
+        const one = yield* nodes.node;
+        yield* Nodes.ready([one]);
+        const caller = yield* nodes.caller(["--prompt", "Wait"]);
+        yield* Nodes.made(nodes.marks);
+        caller.child.kill("SIGINT");
+        assert.strictEqual(yield* caller.ended, 130, caller.printed());
+        const last = (yield* nodes.journal).at(-1);
+        assert.isTrue(last?._tag === "End" && last.ending === "cancelled");
+        assert.lengthOf(yield* nodes.provider.log, 1);
       }).pipe(Effect.scoped),
     endMsMax,
   );
