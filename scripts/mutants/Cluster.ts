@@ -106,4 +106,20 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "it.run !== run || it.attempt !== attempt || it.ordinal > 0",
     proofs: [{ test: spoken, named: "withdrawn" }],
   },
+  {
+    name: "a turn that is about to end is given away",
+    breaks: "a node that is told to end asks nobody about a tool that would have ended",
+    within: "make",
+    find: "if (running !== undefined) yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(running), graceMs));",
+    replace: "if (running !== undefined && graceMs < 0) yield* Deferred.await(running);",
+    proofs: [{ test: journals, named: "may end when its node" }],
+  },
+  {
+    name: "a store that is away for a moment ends a call",
+    breaks: "a call waits for its owner's store too",
+    within: "passing",
+    find: 'new Set(["moved", "store"])',
+    replace: 'new Set(["moved"])',
+    proofs: [{ test: calls, named: "waits for a store" }],
+  },
 ];

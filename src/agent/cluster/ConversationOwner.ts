@@ -24,6 +24,8 @@ import { moveOf } from "./Turns.ts";
 export interface OwnerOptions extends Omit<AgentOptions, "chat" | "dir" | "folder" | "watch" | "confirm"> {
   /** The tools of a conversation work in a folder of its name in here. Every node has to reach it by the same path. */
   readonly dir: string;
+  /** How long a turn may go on when its conversation is given away, in milliseconds; default 5,000. Callers wait meanwhile. */
+  readonly graceMs?: number;
   /** The node's address, as the cluster knows it. */
   readonly node: string;
   readonly chats: PostgresChats;
@@ -38,6 +40,9 @@ export interface ConversationOwner {
 
 /** What an agent needs. */
 export type OwnerServices = StreamProcessor | ToolGuard | ProviderClient | RunRecorder;
+
+/** How long a turn may go on when its conversation is given away: half of what its caller waits. */
+const graceMsDefault = 5_000;
 
 /** How long a call waits for the end of a turn, in milliseconds, before it says that it is still running. */
 const answerMs = 1_000;
@@ -64,10 +69,20 @@ interface Opened {
 
 /** Makes the owner of a conversation. It opens nothing before a call comes, and closes with the scope. */
 export const make = Effect.fn("ConversationOwner.make")(function* (chat: string, options: OwnerOptions) {
-  const scope = yield* Effect.scope;
+  // Of its own, because what stands in the entity's scope is closed before a finalizer could wait.
+  const scope = yield* Scope.make();
   const services = yield* Effect.context<OwnerServices>();
   const lock = Semaphore.makeUnsafe(1);
   let current: Opened | undefined;
+
+  yield* Effect.addFinalizer((exit) =>
+    Effect.gen(function* () {
+      const running = current?.running;
+      const { graceMs = graceMsDefault } = options;
+      if (running !== undefined) yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(running), graceMs));
+      yield* Scope.close(scope, exit);
+    }),
+  );
 
   const opened = Effect.gen(function* () {
     if (current !== undefined && current.broken === undefined) return current;
@@ -104,7 +119,7 @@ export const make = Effect.fn("ConversationOwner.make")(function* (chat: string,
 /** Claims the journal and opens the agent on it. */
 const open = (
   chat: string,
-  { chats, node, ...given }: OwnerOptions,
+  { chats, graceMs: _graceMs, node, ...given }: OwnerOptions,
   scope: Scope.Scope,
   services: Context.Context<OwnerServices>,
 ): Effect.Effect<Opened, ConversationError> =>
@@ -134,7 +149,7 @@ const nothing = {
 };
 
 /** A conversation that exists goes on as it was begun, whatever this node would begin one with. */
-const settingsOf = (given: Omit<OwnerOptions, "chats" | "node">, chat: string, exists: boolean) => {
+const settingsOf = (given: Omit<OwnerOptions, "chats" | "graceMs" | "node">, chat: string, exists: boolean) => {
   if (!exists) return { ...given, dir: join(given.dir, chat) };
   const { dir: _dir, model: _model, protocol: _protocol, url: _url, ...others } = given;
   return others;

@@ -1,14 +1,16 @@
 /**
  * The journals of a cluster: who claims one writes it, and nobody who claimed it before. And a turn that is asked for several times.
  */
+import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
-import { Cause, Context, Effect, Exit, Fiber, Layer, References, type Scope } from "effect";
+import { Cause, Context, Effect, Exit, Fiber, Layer, References, Scope } from "effect";
 import { ClusterCarrier, ConversationError, layerNode, type Order } from "../../../src/agent/cluster/index.ts";
 import * as PostgresChats from "../../../src/agent/cluster/PostgresChats.ts";
 import { type Entry, layer } from "../../../src/agent/index.ts";
 import { PostgresRunRecorder } from "../../../src/recorder/postgres/PostgresRunRecorder.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
+import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
 import * as StatementProxy from "../../recorder/postgres/StatementProxy.ts";
 import * as Rig from "../Rig.ts";
@@ -90,20 +92,24 @@ describe("The journals of a cluster", () => {
 });
 
 /** A node of this process, and what calls it with a recorder's key. */
-const clustered = Effect.fnUntraced(function* () {
+const clustered = Effect.fnUntraced(function* (
+  script: FaultScriptInput = { answers: [{ content: [{ text: 2 }] }] },
+  graceMs = 60_000,
+) {
   const db = yield* Databases.empty;
   const at = yield* Rig.folder;
-  const provider = yield* FaultProvider.make({ script: { answers: [{ content: [{ text: 2 }] }] } });
+  const provider = yield* FaultProvider.make({ script });
   const address = { host: "127.0.0.1", port: yield* Nodes.freePort };
   const services = layer({ db, leaseMs: 300, ask: () => Effect.succeed("parked" as const) });
-  const node = layerNode(db, address, { dir: at, model: "m", url: provider.url });
-  yield* Layer.build(Layer.fresh(Layer.provide(node, services)));
+  const node = layerNode(db, address, { dir: at, graceMs, model: "m", url: provider.url });
+  const life = yield* Scope.fork(yield* Effect.scope);
+  yield* Layer.build(Layer.fresh(Layer.provide(node, services))).pipe(Scope.provide(life));
   const carrierOf = (recorder: Layer.Layer<RunRecorder, unknown>) =>
     Effect.map(Layer.build(Layer.fresh(Layer.provide(ClusterCarrier.layer(db), recorder))), (it) =>
       Context.get(it, ClusterCarrier),
     );
   const own = yield* carrierOf(PostgresRunRecorder.layer({ address: db, retention: false }));
-  return { carrierOf, db, own, provider };
+  return { at, carrierOf, db, life, own, provider };
 });
 
 const quiet = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) =>
@@ -131,6 +137,28 @@ describe("A turn of a cluster", () => {
           refused.map((error) => (error instanceof ConversationError ? error.reason : error)),
           ["taken", "out_of_turn"],
         );
+      }),
+    ),
+  );
+
+  it.live("may end when its node is told to, and is given away where it does not", () =>
+    quiet(
+      Effect.gen(function* () {
+        for (const [graceMs, seconds] of [
+          [60_000, 2],
+          [0, 60],
+        ] as const) {
+          const call = { tool: "shell", input: { command: `echo mark >> marks; sleep ${seconds}` } };
+          const script = { answers: [{ content: [call] }, { content: [{ text: 2 }] }] };
+          const { at, db, life, own } = yield* clustered(script, graceMs);
+          const asking = yield* Effect.forkChild(Effect.exit(own.turn("c", { turn: 1, text: "Hello" })));
+          yield* Nodes.made(join(at, "c", "marks"));
+          yield* Scope.close(life, Exit.void);
+          yield* Fiber.interrupt(asking);
+          const client = yield* Databases.client(db);
+          const ends = yield* client`SELECT n FROM stream_recovery_chat_lines WHERE line LIKE '{"_tag":"End"%'`;
+          assert.lengthOf(ends, graceMs === 0 ? 0 : 2);
+        }
       }),
     ),
   );
