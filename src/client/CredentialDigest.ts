@@ -14,7 +14,16 @@ let key = generateKeySync("hmac", { length: 256 });
 /** Makes the digests of several processes that serve as one the same. Called before the first one is made. */
 export const keyedBy = (shared: KeyObject): void => {
   key = shared;
+  known.clear();
 };
+
+/** Credentials whose digests are remembered, at most `knownMax`. */
+const known = new Map<string, string>();
+
+const knownMax = 32;
+
+/** Longest credential that is remembered, in characters. */
+const knownCharactersMax = 1_024;
 
 /** Characters of a digest that are kept: 128 bits. */
 const digestCharacters = 32;
@@ -23,6 +32,13 @@ const digestCharacters = 32;
 export const credentialed = (path: Path, credential: string | Redacted.Redacted<string> | undefined): Path => {
   const secret = Redacted.isRedacted(credential) ? Redacted.value(credential) : (credential ?? "");
   if (secret === "") return path;
-  const digest = createHmac("sha256", key).update(secret).digest("hex");
-  return { ...path, credential: digest.slice(0, digestCharacters) };
+  return { ...path, credential: known.get(secret) ?? digestOf(secret) };
+};
+
+const digestOf = (secret: string): string => {
+  const digest = createHmac("sha256", key).update(secret).digest("hex").slice(0, digestCharacters);
+  if (secret.length > knownCharactersMax) return digest;
+  if (known.size >= knownMax) known.clear();
+  known.set(secret, digest);
+  return digest;
 };
