@@ -104,8 +104,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "the stream ends and the record does not",
     breaks: "L7",
     within: "#end",
-    find: "return Effect.map(this.#writer.write([factsRaised(attempt), ...entries], true), (written) => {",
-    replace: "return Effect.map(this.#writer.write([factsRaised(attempt)], true), (written) => {",
+    find: "Effect.map(this.#writer.write([...this.#ends(attempt, end), ...entries], true), (written) =>",
+    replace: "Effect.map(this.#writer.write([...this.#ends(attempt, end)], true), (written) =>",
     proofs: [runs],
   },
   {

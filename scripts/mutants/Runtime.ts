@@ -209,7 +209,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "an ended run keeps its request for as long as its calls may run",
     breaks: "L11",
-    within: "#end",
+    within: "#ends",
     find: "this.#options = letGo(this.#options);",
     replace: "",
     proofs: [{ test: "test/runtime/run/EndedRuns.test.ts", named: "keeps nothing of its request" }],

@@ -14,6 +14,7 @@ const services = "test/adapters/relay/Services.test.ts";
 const chatSplice = "test/provider/openai-chat/Splice.test.ts";
 const kept = "test/gateway/proxy/RequestBody.test.ts";
 const collections = "test/cli/serve/ShortCollections.test.ts";
+const whole = "test/runtime/run/WholeRuns.test.ts";
 
 /** What a fast way gets wrong. */
 export const mutants: ReadonlyArray<Mutant> = [
@@ -37,10 +38,68 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: collections, named: "what the command line of Node says" }],
   },
   {
+    name: "a digest of the key before is given for a credential that was seen",
+    breaks: "the processes that serve as one tell credentials apart in the same way",
+    within: "keyedBy",
+    find: "key = shared;\n  known.clear();",
+    replace: "key = shared;",
+    proofs: [{ test: "test/client/CredentialDigest.test.ts", named: "where the key is another one" }],
+  },
+  {
+    name: "what was held back is lost where its run ends in the step of its source",
+    breaks: "L7: every part is handed over",
+    within: "isWhole",
+    find: "if (attempt.flow.isUnsettled || !attempt.hasClosed) return false;",
+    replace: "if (!attempt.hasClosed) return false;",
+    proofs: [{ test: whole, named: "hands over all that was held" }],
+  },
+  {
+    name: "a run ends while its source still closes",
+    breaks: "L6",
+    within: "isWhole",
+    find: "if (attempt.flow.isUnsettled || !attempt.hasClosed) return false;",
+    replace: "if (attempt.flow.isUnsettled) return false;",
+    proofs: [{ test: atOnce, named: "has closed by the end of its run" }],
+  },
+  {
+    name: "a response without its marker is whole where it ends in the step of its source",
+    breaks: "L5",
+    within: "isWhole",
+    find: "return brokenBy(run, attempt, end) === undefined;",
+    replace: "return true;",
+    proofs: [{ test: whole, named: "without its marker" }],
+  },
+  {
+    name: "a run that ends in the step of its source has no end on record",
+    breaks: "L7",
+    within: "finishThen",
+    find: "this.#writer.writeThen([...this.#ends(attempt, end), this.#endOf(end)], (exit) => {",
+    replace: "this.#writer.writeThen([...this.#ends(attempt, end)], (exit) => {",
+    proofs: [{ test: whole, named: "has its end on record" }],
+  },
+  {
+    name: "a run that ended in the step of its source is never done",
+    breaks: "L11: a processor closes",
+    within: "settle",
+    find: "() => Deferred.doneUnsafe(run.done, Effect.void));",
+    replace: "() => undefined);",
+    proofs: [{ test: whole, named: "is forgotten by its processor" }],
+  },
+  {
+    name: "nobody hears of the end of a write that its store takes in its own time",
+    breaks: "L7",
+    within: "writeThen",
+    find: "this.#send(entries, true, true))).addObserver(over);",
+    replace: "this.#send(entries, true, true)));",
+    proofs: [
+      { test: whole, named: "has its end on record before its caller hears of it, where the store takes its time" },
+    ],
+  },
+  {
     name: "a presence that is kept keeps its ended run, with all that it holds",
     breaks: "L11",
-    within: "#end",
-    find: "      this.taps?.presence?.forgets(this);\n",
+    within: "#ends",
+    find: "    this.taps?.presence?.forgets(this);\n",
     replace: "",
     proofs: [{ test: "test/runtime/run/EndedRuns.test.ts", named: "whose presence is kept" }],
   },

@@ -48,9 +48,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a fenced process says that its run is complete",
     breaks: "L6, break 11",
-    within: "complete",
-    find: "if (run.loss !== undefined) return run.handoff.end(Effect.fail(withoutIncident(run)));",
-    replace: "",
+    within: "completes",
+    find: "if (run.loss !== undefined) {",
+    replace: "if (run.loss === null) {",
     proofs: [{ test: "test/runtime/run/StoreAway.test.ts", named: "is not said to be complete" }],
   },
   {
@@ -72,7 +72,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a stream whose completion was taken back ends well",
     breaks: "L7: a fenced process says no completion",
-    within: "complete",
+    within: "completes",
     find: "run.handoff.lacksEnd ? Effect.fail(withoutIncident(run)) : Cause.done();",
     replace: "Cause.done();",
     proofs: [{ test: "test/runtime/run/StoreAway.test.ts", named: "another process has the run by then" }],

@@ -28,7 +28,7 @@ import type { GroupMember } from "./pacing/Groups.ts";
 import { UserDecisions } from "./questions/UserDecisions.ts";
 import { drawn, drawsMax, makeRunId, onRecord } from "./RunIds.ts";
 import { late } from "./recovery/Incidents.ts";
-import { drive, revive } from "./recovery/Recovery.ts";
+import { revive, settle } from "./recovery/Recovery.ts";
 import * as Revival from "./recovery/Revival.ts";
 import { Run } from "./run/Run.ts";
 import * as RunSnapshot from "./run/RunSnapshot.ts";
@@ -367,8 +367,7 @@ const begin = Effect.fnUntraced(
     shared.guard.enrol(runId, run.ledger);
     run.response.begins(first);
     run.handoff.push(RunSnapshot.startedOf(run, first));
-    // The attempt ends in a step of some other fiber, and forks the driver there: until then no fiber waits for it.
-    first.whenEnded(() => void Effect.runForkWith(run.services)(drive(run, first)));
+    first.whenEnded((end) => settle(run, first, end));
     const taken = readable(register, read);
     run.start(first);
     if (options.spentBefore?.beside === true) Effect.runForkWith(run.services)(repeats(run));

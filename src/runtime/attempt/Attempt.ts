@@ -7,6 +7,7 @@
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
+import type * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type * as Exit from "effect/Exit";
 import * as Fiber from "effect/Fiber";
@@ -195,7 +196,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#host.note(this.number, "suspended");
   }
 
-  recordShown(calls: ReadonlyArray<NamedCall>): true | Effect.Effect<boolean> {
+  recordShown(calls: ReadonlyArray<NamedCall>): true | Deferred.Deferred<boolean> {
     return this.#host.recordShown(this, calls);
   }
 

@@ -1,7 +1,7 @@
 /**
  * Says what an attempt needs of its run, and what it is made with.
  */
-import type * as Effect from "effect/Effect";
+import type * as Deferred from "effect/Deferred";
 import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
 import type { PathWay } from "../../paths/Path.ts";
@@ -30,7 +30,7 @@ export interface AttemptHost<P, A> {
    * Commits the facts of an attempt before something of it is handed over, with the calls that become whole by it. Returns
    * whether they may be handed over: at once, where the store took the write in this very step.
    */
-  readonly recordShown: (attempt: A, calls: ReadonlyArray<NamedCall>) => true | Effect.Effect<boolean>;
+  readonly recordShown: (attempt: A, calls: ReadonlyArray<NamedCall>) => true | Deferred.Deferred<boolean>;
   /** The path of the request that goes next. */
   readonly path: string;
   /** Called when a transport says how a path can be asked. */

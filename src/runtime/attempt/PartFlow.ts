@@ -29,10 +29,10 @@ export interface FlowHost<P> {
 /** What the flow needs of its attempt. */
 export interface FlowOwner extends LedgerAttempt {
   /**
-   * Commits the attempt's facts before something of it is handed over, with the calls that become whole by it. Returns whether
-   * they may be handed over: at once, where the store took the write in this very step.
+   * Commits the attempt's facts before something of it is handed over, with the calls that become whole by it. Says whether they
+   * may be handed over: at once, where the store took the write in this very step.
    */
-  readonly recordShown: (calls: ReadonlyArray<NamedCall>) => true | Effect.Effect<boolean>;
+  readonly recordShown: (calls: ReadonlyArray<NamedCall>) => true | Deferred.Deferred<boolean>;
   /** The slot is free again. */
   readonly taken: () => void;
 }
@@ -55,7 +55,7 @@ export class PartFlow<P> {
   /** Parts that came although the slot is full: a hold has ended while its reader was busy. They are next in the slot. */
   #next: Transit<P> | undefined;
   #frozen: ReadonlyArray<Transit<P>> = noParts;
-  /** The write that is under way. */
+  /** The newest write, which may be over. */
   #lastWrite: Deferred.Deferred<boolean> | undefined;
 
   constructor(host: FlowHost<P>, owner: FlowOwner, reveal: Reveal<P>) {
@@ -137,6 +137,11 @@ export class PartFlow<P> {
     return Effect.suspend(() =>
       this.#lastWrite === undefined ? Effect.void : Effect.exit(Deferred.await(this.#lastWrite)),
     );
+  }
+
+  /** Whether such a write is under way, or parts are frozen. */
+  get isUnsettled(): boolean {
+    return this.#frozen.length > 0 || (this.#lastWrite !== undefined && !Deferred.isDoneUnsafe(this.#lastWrite));
   }
 
   /** Hands parts to a reader that waits, or leaves them in the slot. */
@@ -233,9 +238,8 @@ export class PartFlow<P> {
       const raising = kept.filter((transit) => this.#raises(transit));
       for (const transit of kept) this.#count(transit);
       if (raising.length > 0) {
-        const write = this.#written(raising.flatMap(wholeOf));
-        for (const transit of raising) transit.record = write?.record;
-        return write === undefined ? this.#recorded(kept) : Effect.andThen(write.begin, this.#recorded(kept));
+        const record = this.#written(raising.flatMap(wholeOf));
+        for (const transit of raising) transit.record = record;
       }
       return this.#recorded(kept);
     });
@@ -250,19 +254,12 @@ export class PartFlow<P> {
     );
   }
 
-  /** Writes in a fiber of its own: a pull that is interrupted leaves the write to the next pull. Undefined where it is written by now. */
-  #written(
-    calls: ReadonlyArray<NamedCall>,
-  ): { readonly record: Deferred.Deferred<boolean>; readonly begin: Effect.Effect<unknown> } | undefined {
-    const recorded = this.#owner.recordShown(calls);
-    if (recorded === true) return undefined;
-    const record = Deferred.makeUnsafe<boolean>();
+  /** Begins the write, which goes on also where its pull is interrupted. Undefined where it is written by now. */
+  #written(calls: ReadonlyArray<NamedCall>): Deferred.Deferred<boolean> | undefined {
+    const record = this.#owner.recordShown(calls);
+    if (record === true) return undefined;
     this.#lastWrite = record;
-    const ended = Effect.sync(() => {
-      if (this.#lastWrite === record) this.#lastWrite = undefined;
-    });
-    const write = Effect.andThen(Deferred.into(recorded, record), ended);
-    return { record, begin: Effect.forkDetach(write, { startImmediately: true }) };
+    return record;
   }
 
   #slot(transit: Transit<P>): Slot<P> {
@@ -271,10 +268,8 @@ export class PartFlow<P> {
         if (transit.record !== undefined) return Deferred.await(transit.record);
         if (!this.#raises(transit)) return undefined;
         this.#count(transit);
-        const write = this.#written(wholeOf(transit));
-        if (write === undefined) return undefined;
-        transit.record = write.record;
-        return Effect.andThen(write.begin, Deferred.await(write.record));
+        transit.record = this.#written(wholeOf(transit));
+        return transit.record && Deferred.await(transit.record);
       },
       deliver: () => {
         this.#inSlot = undefined;

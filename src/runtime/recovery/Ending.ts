@@ -23,26 +23,46 @@ export const complete = Effect.fnUntraced(function* <P, E, R>(
   late: Failure | undefined,
 ): Effect.fn.Return<"ended"> {
   if (!(yield* handOverFrozen(run, attempt, false))) return yield* unrecorded(run, attempt);
-  run.chain?.open();
-  run.routes?.answered();
-  yield* run.finish(attempt, End.completed(attempt.finish), () => {
-    // Only the write of the end has told whether the run is still this process's.
-    if (run.loss !== undefined) return run.handoff.end(Effect.fail(withoutIncident(run)));
-    run.handoff.push({
-      _tag: "RunCompleted",
-      run_id: run.runId,
-      attempts: run.attempts,
-      finish: attempt.finish,
-      late_failure: late,
-      ...routeOf(attempt),
-    });
-    // A reader that is slow may take its end long after the store went away and another process took the run.
-    const left = (): Effect.Effect<never, RunInterrupted | Cause.Done> =>
-      run.handoff.lacksEnd ? Effect.fail(withoutIncident(run)) : Cause.done();
-    run.handoff.end(Effect.suspend(left));
-  });
+  answered(run);
+  yield* run.finish(attempt, End.completed(attempt.finish), () => completes(run, attempt, late));
   return "ended" as const;
 });
+
+/**
+ * As `complete`, of a response of which nothing is frozen and no write is under way, and without a fiber.
+ *
+ * @param over called once the stream has its end
+ */
+export const completeThen = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, over: () => void): void => {
+  answered(run);
+  run.finishThen(attempt, End.completed(attempt.finish), () => completes(run, attempt, undefined), over);
+};
+
+const answered = <P, E, R>({ chain, routes }: Run<P, E, R>): void => {
+  chain?.open();
+  routes?.answered();
+};
+
+/** Tells the caller that its response is whole. */
+const completes = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, late: Failure | undefined): void => {
+  // Only the write of the end has told whether the run is still this process's.
+  if (run.loss !== undefined) {
+    run.handoff.end(Effect.fail(withoutIncident(run)));
+    return;
+  }
+  run.handoff.push({
+    _tag: "RunCompleted",
+    run_id: run.runId,
+    attempts: run.attempts,
+    finish: attempt.finish,
+    late_failure: late,
+    ...routeOf(attempt),
+  });
+  // A reader that is slow may take its end long after the store went away and another process took the run.
+  const left = (): Effect.Effect<never, RunInterrupted | Cause.Done> =>
+    run.handoff.lacksEnd ? Effect.fail(withoutIncident(run)) : Cause.done();
+  run.handoff.end(Effect.suspend(left));
+};
 
 /** The response is whole, and a call of it could not be put on record: the call is not handed over (L8). */
 const unrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>

@@ -1,8 +1,9 @@
 /**
  * Recovers a run: the one loop of the project.
  *
- * A run that never breaks has no driver. When its first attempt has ended, one fiber begins to drive the run: it settles that
- * end, waits for the end of the attempt that it has launched, settles that one, and so on until the run has ended.
+ * A run that never breaks has no driver: it ends in the step in which its attempt does. When its first attempt has ended otherwise,
+ * one fiber begins to drive the run: it settles that end, waits for the end of the attempt that it has launched, settles that one,
+ * and so on until the run has ended.
  *
  * The order within is the law: what the attempt did is read, the decision is taken and recorded, and only then acted on (L8).
  * After every wait the driver looks at everything again, and does nothing that the newest decision does not say.
@@ -35,6 +36,24 @@ import { onItsPath } from "./PathKnowledge.ts";
 import type { Revived } from "./Revival.ts";
 import { verified } from "./Verify.ts";
 import { abandonable, departed, drained, waited } from "./Waits.ts";
+
+/** Ends a run whose first attempt has ended: in this step where the response is whole and nothing of it waits, else by a driver. */
+export const settle = <P, E, R>(run: Run<P, E, R>, first: Attempt<P>, end: AttemptEnd): void => {
+  if (isWhole(run, first, end)) Ending.completeThen(run, first, () => Deferred.doneUnsafe(run.done, Effect.void));
+  // The attempt ends in a step of some other fiber, and forks the driver there: until then no fiber waits for it.
+  else Effect.runForkWith(run.services)(drive(run, first));
+};
+
+/** Whether nothing is left to hand over, to write, to close or to decide. What throws here, the driver ends the run by. */
+const isWhole = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptEnd): boolean => {
+  if (end._tag !== "ended" || run.ledger.ended || run.loss !== undefined) return false;
+  if (attempt.flow.isUnsettled || !attempt.hasClosed) return false;
+  try {
+    return brokenBy(run, attempt, end) === undefined;
+  } catch {
+    return false;
+  }
+};
 
 /**
  * Drives a run from the end of this attempt on, until the run has ended.

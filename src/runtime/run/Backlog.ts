@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect";
 import type * as Scope from "effect/Scope";
 import { monotonicMs, realClock } from "../../recorder/MonotonicTime.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
+import type { LedgerAttempt } from "../tools/ToolLedger.ts";
 import * as Measures from "./Measures.ts";
 
 /** Most runs whose entries wait for the store. Of what comes beyond them the oldest is given up, counted and logged. */
@@ -190,3 +191,22 @@ const raisesSame = ({ attempt }: Extract<Entry, { readonly _tag: "FactsRaised" }
 
 /** Whether the record would lack a fact without the entry. */
 export const isNoEvidence = ({ _tag }: Entry): boolean => _tag !== "EvidenceNoted";
+
+/** A write with what goes before it: what was not written, then the evidence that waits. */
+export const inOrder = ({
+  entries,
+  pending,
+  unwritten,
+}: Readonly<Record<"entries" | "pending" | "unwritten", ReadonlyArray<Entry>>>): ReadonlyArray<Entry> => {
+  const [first, ...rest] = entries;
+  // Evidence of the beginning comes after the entry that begins the run.
+  if (first?._tag === "RunStarted") return [...unwritten, first, ...pending, ...rest];
+  return [...unwritten, ...pending, ...entries];
+};
+
+/** What is known of an attempt by now, as an entry. */
+export const factsRaised = ({ facts, number }: LedgerAttempt): Extract<Entry, { readonly _tag: "FactsRaised" }> => ({
+  _tag: "FactsRaised",
+  attempt: number,
+  facts: facts.snapshot(),
+});

@@ -9,7 +9,7 @@
  * - ToolLedger: `recordFacts`, `recordDispatch`, `settledLate`
  * - Recovery, Incidents, Launch, Asking, Verify: `prepare`, `dropPrepared`, `start`, `goesBy`, `routes`, `write`,
  *   `writeFirst`, `writeIntent`, `nextIncident`, `place`, `responded`, `departure`, `spending`, `response`, `question`
- * - Ending: `finish`, `park`, `routes`; Revival: `restored`, here and of each group; `goesBy`, `response.withdraw`
+ * - Ending: `finish`, `finishThen`, `park`, `routes`; Revival: `restored`, here and of each group; `goesBy`, `response.withdraw`
  *
  * The groups, each with its invariants in its own header: `spending` (S1–S5), `response` (R1–R4), `question` (Q1–Q4), `routes`
  * (O1–O3), `departure` (D1–D4), and why the run stops (RunStop, T1–T3), which this file alone changes. Of the run itself:
@@ -19,7 +19,9 @@
  * U3 A place among the provider's waiting retries is given back once: when the response begins, or when it never will.
  */
 import type * as Context from "effect/Context";
+import type * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
+import * as Exit from "effect/Exit";
 import type { Rule } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import { label } from "../../domain/Limits.ts";
@@ -44,11 +46,13 @@ import type { PresenceListener, ReaderWord } from "../contract/Presence.ts";
 import { letGo, type RunOptions, raisesFinish } from "../contract/RunOptions.ts";
 import { keptBack, needsRecord } from "../tools/CallRecording.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
+import { factsRaised, type Written } from "./Backlog.ts";
 import type { Chain } from "./Chain.ts";
+import type { Loss } from "./Loss.ts";
 import { ResponseUnderWay } from "./ResponseUnderWay.ts";
 import { Routes } from "./Routes.ts";
 import { RunGroups } from "./RunGroups.ts";
-import { factsRaised, type Loss, RunWriter } from "./RunWriter.ts";
+import { RunWriter } from "./RunWriter.ts";
 import { Seams } from "./Seams.ts";
 import type { Shared } from "./Shared.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
@@ -71,11 +75,8 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   readonly response = new ResponseUnderWay<P>();
   #options: RunOptions<P, E, R>;
   #discardable: boolean;
-  #canBeTakenUp = false;
   #startedAt: number;
   readonly #clocks: RunClocks;
-  #attempts = 0;
-  #incidents = 0;
   #endIsRecorded = false;
   /** What joins the texts, where it is given. */
   readonly seams: Seams<P> | undefined;
@@ -145,21 +146,6 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return this.#discardable;
   }
 
-  /** `StreamProcessor.takeUp` can take the run: the digest of what it was started from is on record. */
-  get canBeTakenUp(): boolean {
-    return this.#canBeTakenUp;
-  }
-
-  /** The digest of what the run was started from is on record. */
-  keepsTranscript(): void {
-    this.#canBeTakenUp = true;
-  }
-
-  /** Attempts that were prepared so far (U1). */
-  get attempts(): number {
-    return this.#attempts;
-  }
-
   /** The requests of the run on their way out. */
   get departure(): Departure {
     this.#departure ??= new Departure(this);
@@ -199,12 +185,12 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor"> & Partial<Pick<AttemptSetup<P>, "seam">>,
     carried?: Carried<P>,
   ): Attempt<P> {
-    this.#attempts += 1;
+    const number = this.nextAttempt();
     const { discardable, options, shared, taps } = this;
     const mode = modeOf(options.reveal, discardable, this.response.holdIsOver);
     const held = { carried, discardable, holdsEnd: raisesFinish(options), presence: taps?.presence };
     return new Attempt<P>(this, {
-      number: this.#attempts,
+      number,
       seam: undefined,
       ...setup,
       route: this.routes?.id,
@@ -213,17 +199,6 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
       carried,
       discarded: this.response.withdrawn,
     });
-  }
-
-  /** The attempt that was prepared last never came on record, and gives its number back (U1). */
-  dropPrepared(): void {
-    this.#attempts -= 1;
-  }
-
-  /** The number of the next incident (U1). */
-  nextIncident(): number {
-    this.#incidents += 1;
-    return this.#incidents;
   }
 
   /** Starts an attempt as soon as its request may go; one that was stopped in the meantime ends, and its source is never opened. */
@@ -316,7 +291,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   /** Stops the run from outside: the first word names the stopper, later ones only add their flag (T1). */
   stop(by: Stopper): void {
     this.stopping.note(by);
-    this.note(this.#attempts, by === "lifecycle" ? "close" : "cancel", by);
+    this.note(this.attempts, by === "lifecycle" ? "close" : "cancel", by);
     if (by === "user") this.ledger.stopAll();
     this.stopping.tell();
     this.response.live?.decide({ _tag: "failed", failure: stopFailure(by), cause: undefined });
@@ -356,15 +331,13 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   }
 
   /** Text goes on unrecorded. A call that must be on record waits for the store, and breaks the attempt without it (L8). */
-  recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): true | Effect.Effect<boolean> {
+  recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): true | Deferred.Deferred<boolean> {
     this.note(attempt.number, "shown", attempt.facts.snapshot().shown);
     const waits = needsRecord(this, calls);
-    const written = this.#writer.writeShown(attempt, calls, waits);
-    if (written === true) return true;
-    return Effect.map(written, (recorded) => {
+    return this.#writer.writeShown(attempt, calls, waits, (isOnRecord) => {
       // The run may have been lost while the store took the write.
-      if (waits && !recorded && this.loss === undefined) attempt.decide(keptBack(this.runId));
-      return this.loss === undefined && (recorded || !waits);
+      if (waits && !isOnRecord && this.loss === undefined) attempt.decide(keptBack(this.runId));
+      return this.loss === undefined && (isOnRecord || !waits);
     });
   }
 
@@ -402,14 +375,25 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   restored(run: Pick<Run<P, E, R>, "attempts" | "discardable" | "elapsedMs">, incidents: number): void {
     this.#discardable = run.discardable;
     this.#startedAt -= run.elapsedMs;
-    this.#attempts = run.attempts;
-    this.#incidents = incidents;
+    this.numbered(run.attempts, incidents);
   }
 
   /** Records the end and ends the stream; the first end counts (L7). */
   finish(attempt: Attempt<P>, end: Omit<RunEnd, "attempts" | "at">, emit: () => void): Effect.Effect<void> {
-    const at = this.shared.clock.currentTimeMillisUnsafe();
-    return this.#end(attempt, end, [{ _tag: "RunEnded", end: { ...end, attempts: this.attempts, at } }], emit);
+    return this.#end(attempt, end, [this.#endOf(end)], emit);
+  }
+
+  /** As `finish`, of a run that has not ended, and without a fiber. @param over called once the stream has its end */
+  finishThen(attempt: Attempt<P>, end: Omit<RunEnd, "attempts" | "at">, emit: () => void, over: () => void): void {
+    this.#writer.writeThen([...this.#ends(attempt, end), this.#endOf(end)], (exit) => {
+      try {
+        if (Exit.isSuccess(exit)) this.#hasEnded(exit.value, end, emit);
+        else this.handoff.end(Effect.failCause(exit.cause));
+      } catch (defect) {
+        this.handoff.end(Effect.die(defect));
+      }
+      over();
+    });
   }
 
   /** Ends the stream and leaves the run to the process that takes it over, once no handler of it runs here. The first end counts. */
@@ -421,27 +405,40 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return Effect.andThen(this.#end(attempt, end, [], emit), Effect.forkDetach(free));
   }
 
+  #endOf(end: Omit<RunEnd, "attempts" | "at">): Entry {
+    const at = this.shared.clock.currentTimeMillisUnsafe();
+    return { _tag: "RunEnded", end: { ...end, attempts: this.attempts, at } };
+  }
+
   /** The first end counts (U2). */
   #end(attempt: Attempt<P>, end: StreamEnd, entries: ReadonlyArray<Entry>, emit: () => void): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      if (this.ledger.ended) return Effect.void;
-      this.ledger.ended = true;
-      this.unheed();
-      this.taps?.presence?.forgets(this);
-      this.#options = letGo(this.#options);
-      this.routes?.ended();
-      this.seams?.ended();
-      this.responded();
-      this.note(this.attempts, "end", end.reason);
-      // The caller hears of the end now, also where the store takes it later. A run that was lost has another end (L7).
-      return Effect.map(this.#writer.write([factsRaised(attempt), ...entries], true), (written) => {
-        this.#endIsRecorded = written === "recorded";
-        this.telemetry.finished(
-          written === "lost" ? { state: "stopped", reason: "lifecycle_closed" } : end,
-          this.attempts,
-        );
-        emit();
-      });
-    });
+    return Effect.suspend(() =>
+      this.ledger.ended
+        ? Effect.void
+        : // The caller hears of the end now, also where the store takes it later.
+          Effect.map(this.#writer.write([...this.#ends(attempt, end), ...entries], true), (written) =>
+            this.#hasEnded(written, end, emit),
+          ),
+    );
+  }
+
+  /** From here on the run has its end. Gives what goes on record before it. */
+  #ends(attempt: Attempt<P>, end: StreamEnd): ReadonlyArray<Entry> {
+    this.ledger.ended = true;
+    this.unheed();
+    this.taps?.presence?.forgets(this);
+    this.#options = letGo(this.#options);
+    this.routes?.ended();
+    this.seams?.ended();
+    this.responded();
+    this.note(this.attempts, "end", end.reason);
+    return [factsRaised(attempt)];
+  }
+
+  /** A run that was lost has another end (L7). */
+  #hasEnded(written: Written, end: StreamEnd, emit: () => void): void {
+    this.#endIsRecorded = written === "recorded";
+    this.telemetry.finished(written === "lost" ? { state: "stopped", reason: "lifecycle_closed" } : end, this.attempts);
+    emit();
   }
 }

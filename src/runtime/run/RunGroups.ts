@@ -11,9 +11,9 @@ import type { Entry } from "../../recorder/RunRecord.ts";
 import type { Stopper } from "../contract/InterruptSignature.ts";
 import type { RunOptions, SpentBefore } from "../contract/RunOptions.ts";
 import type { Taps } from "../contract/Taps.ts";
+import type { Loss } from "./Loss.ts";
 import { OpenQuestion } from "./OpenQuestion.ts";
 import { RunStop } from "./RunStop.ts";
-import type { Loss } from "./RunWriter.ts";
 import { nothingSpent, Spending, type SpentBudget } from "./Spending.ts";
 
 /** Longest that a decision waits to learn what was spent before its run, in milliseconds. */
@@ -22,7 +22,7 @@ const spentBeforeMs = 1_000;
 /** Shared by all runs that repeat none. */
 const noEntries: ReadonlyArray<Entry> = [];
 
-/** What a run has spent, why it stops, its question, and whether it is done; and the taps of its output. */
+/** What a run has spent, why it stops, its question, its numbers, and whether it is done; and the taps of its output. */
 export class RunGroups<P> {
   /** They stay when the run has ended: its last events are taken later. */
   readonly taps: Taps<P> | undefined;
@@ -36,6 +36,9 @@ export class RunGroups<P> {
   #learning: Deferred.Deferred<void> | undefined;
   /** The failed run whose request this one repeats, from when it is known until it is put on record. */
   #repeats: string | undefined;
+  #attempts = 0;
+  #incidents = 0;
+  #canBeTakenUp = false;
 
   constructor({ budget, spentBefore, taps }: Pick<RunOptions<P, never, never>, "budget" | "spentBefore" | "taps">) {
     this.taps = taps;
@@ -77,6 +80,44 @@ export class RunGroups<P> {
     const repeats = this.#repeats;
     this.#repeats = undefined;
     return repeats === undefined ? noEntries : [{ _tag: "RunRepeats", retry_of: label(repeats) }];
+  }
+
+  /** Attempts that were prepared so far (U1 of `Run`). */
+  get attempts(): number {
+    return this.#attempts;
+  }
+
+  /** The number of the attempt that is prepared (U1). */
+  protected nextAttempt(): number {
+    this.#attempts += 1;
+    return this.#attempts;
+  }
+
+  /** The attempt that was prepared last never came on record, and gives its number back (U1). */
+  dropPrepared(): void {
+    this.#attempts -= 1;
+  }
+
+  /** The number of the next incident (U1). */
+  nextIncident(): number {
+    this.#incidents += 1;
+    return this.#incidents;
+  }
+
+  /** The run goes on behind so many. */
+  protected numbered(attempts: number, incidents: number): void {
+    this.#attempts = attempts;
+    this.#incidents = incidents;
+  }
+
+  /** `StreamProcessor.takeUp` can take the run: the digest of what it was started from is on record. */
+  get canBeTakenUp(): boolean {
+    return this.#canBeTakenUp;
+  }
+
+  /** The digest of what the run was started from is on record. */
+  keepsTranscript(): void {
+    this.#canBeTakenUp = true;
   }
 
   /** Nobody reads the run now. */

@@ -8,7 +8,7 @@
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import { type Stopper, stopperOfSignal } from "../contract/InterruptSignature.ts";
-import type { Loss } from "./RunWriter.ts";
+import type { Loss } from "./Loss.ts";
 
 /** Why one run stops. */
 export class RunStop {

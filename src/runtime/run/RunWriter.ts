@@ -21,16 +21,23 @@ import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { isOfStore, type RecorderError } from "../../recorder/RecorderError.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
 import type { LedgerAttempt, NamedCall } from "../tools/ToolLedger.ts";
-import { type Backlog, backlogPauseMs, isNoEvidence, type Unwritten, type Written, waiting } from "./Backlog.ts";
+import {
+  type Backlog,
+  backlogPauseMs,
+  factsRaised,
+  inOrder,
+  isNoEvidence,
+  type Unwritten,
+  type Written,
+  waiting,
+} from "./Backlog.ts";
+import { type Loss, losses, lossSentences } from "./Loss.ts";
 
 /** Most evidence that waits for the next commit; what comes beyond it is dropped and counted. */
 const pendingMax = 64;
 
 /** How long an act that has to be on record first (a call, a tool, a retry) waits for a store that is away, in milliseconds. */
 export const storeWaitMs = 5_000;
-
-/** Why a run is not this process's to write: another process drives it, or its id was another run's from the start. */
-export type Loss = "taken_over" | "refused";
 
 /** What the writer needs of its run. */
 interface Owner {
@@ -134,8 +141,17 @@ export class RunWriter implements Unwritten {
   write(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<Written> {
     return Effect.suspend(() => {
       if (this.#writesNow(entries)) return recorded;
-      return this.#writesSoon(entries, happened) ?? this.#inTurn(() => this.#send(entries, happened, true));
+      const done = Deferred.makeUnsafe<Written>();
+      if (this.#writesSoon(entries, happened, (exit) => Deferred.doneUnsafe(done, exit))) return Deferred.await(done);
+      return this.#inTurn(() => this.#send(entries, happened, true));
     });
+  }
+
+  /** As `write`, of what has happened, and without a fiber of its caller's: `over` hears of its end, maybe in this very step. */
+  writeThen(entries: ReadonlyArray<Entry>, over: (exit: Exit.Exit<Written>) => void): void {
+    if (this.#writesNow(entries)) over(recorded);
+    else if (!this.#writesSoon(entries, true, over))
+      Effect.runForkWith(this.#owner.services)(this.#turn(() => this.#send(entries, true, true))).addObserver(over);
   }
 
   /**
@@ -162,35 +178,36 @@ export class RunWriter implements Unwritten {
    * Commits entries with the evidence that waits, where the store commits those of several runs together: no fiber is made for
    * it. What the store does not commit so is sent as any other write, in the same turn.
    *
-   * @returns undefined where the store does not take it: then nothing has changed
+   * @param over hears of the end of the write, in a later step
+   * @returns false where the store does not take it: then nothing has changed
    */
-  #writesSoon(entries: ReadonlyArray<Entry>, happened: boolean): Effect.Effect<Written> | undefined {
+  #writesSoon(entries: ReadonlyArray<Entry>, happened: boolean, over: (exit: Exit.Exit<Written>) => void): boolean {
     const { writeTogether } = this.#recorder;
-    if (writeTogether === undefined || this.#last !== undefined || this.#loss !== undefined) return undefined;
+    if (writeTogether === undefined || this.#last !== undefined || this.#loss !== undefined) return false;
     const before = { unwritten: this.#unwritten, pending: this.#pending };
     const sending = { ...before, pending: before.pending ?? none, entries, happened, told: true, refused: false };
     const all = inOrder(sending);
-    if (all.length === 0) return recorded;
-    const [mine, done] = [this.#began(), Deferred.makeUnsafe<Written>()];
+    if (all.length === 0) return false;
+    const mine = this.#began();
     const told = (isOnRecord: boolean): void => {
       if (!isOnRecord) {
         const sent = Effect.suspend(() => (this.#loss === undefined ? this.#commit(sending) : lost));
-        Effect.runForkWith(this.#owner.services)(Deferred.into(this.#ending(mine, sent), done));
+        Effect.runForkWith(this.#owner.services)(this.#ending(mine, sent)).addObserver(over);
         return;
       }
       this.#taken("recorded");
       this.#over(mine);
-      Deferred.doneUnsafe(done, recorded);
+      over(recorded);
     };
     [this.#unwritten, this.#pending] = [none, undefined];
     try {
-      if (writeTogether(this.runId, all, told)) return Deferred.await(done);
+      if (writeTogether(this.runId, all, told)) return true;
     } catch {
       // What is wrong with it, the other way finds out.
     }
     [this.#unwritten, this.#pending] = [before.unwritten, before.pending];
     this.#over(mine);
-    return undefined;
+    return false;
   }
 
   /**
@@ -223,16 +240,32 @@ export class RunWriter implements Unwritten {
    * Commits the facts of an attempt, with the calls that are about to be handed over.
    *
    * @param first the hand-over waits for a store that is away
-   * @returns whether they are on record: at once, where the store took them in this very step
+   * @param may whether the run may hand over, once it is known whether they are on record
+   * @returns what `may` says, later; true where the store took them in this very step
    */
-  writeShown(attempt: LedgerAttempt, calls: ReadonlyArray<NamedCall>, first: boolean): true | Effect.Effect<boolean> {
+  writeShown(
+    attempt: LedgerAttempt,
+    calls: ReadonlyArray<NamedCall>,
+    first: boolean,
+    may: (isOnRecord: boolean) => boolean,
+  ): true | Deferred.Deferred<boolean> {
     const handedOver = calls.map(
       ({ call, id, tool }): Entry => ({ _tag: "CallHandedOver", attempt: attempt.number, call, id, tool }),
     );
     const entries = [...handedOver, factsRaised(attempt)];
     if (!this.#hasGap && this.#writesNow(entries)) return true;
-    if (first) return this.writeFirst(entries, true);
-    return Effect.map(this.write(entries, true), (written) => written === "recorded");
+    const done = Deferred.makeUnsafe<boolean>();
+    // No part of its pull: one that is interrupted leaves the write to the next pull.
+    if (first)
+      Effect.runForkWith(this.#owner.services)(Deferred.into(Effect.map(this.writeFirst(entries, true), may), done));
+    else
+      this.writeThen(entries, (exit) =>
+        Deferred.doneUnsafe(
+          done,
+          Exit.map(exit, (it) => may(it === "recorded")),
+        ),
+      );
+    return done;
   }
 
   /**
@@ -414,34 +447,3 @@ export class RunWriter implements Unwritten {
     });
   }
 }
-
-/** What a refusal says of the run. A run whose record is gone (its file was replaced, its row damaged) is no other process's. */
-const losses: ReadonlyMap<string, Loss> = new Map([
-  ["fenced", "taken_over"],
-  ["owned", "taken_over"],
-  ["run_ended", "taken_over"],
-  ["run_exists", "refused"],
-]);
-
-const lossSentences = {
-  taken_over: "another process has taken this run over; it stops here",
-  refused: "the run's id belongs to another run on record; it stops here",
-} as const;
-
-const inOrder = ({
-  entries,
-  pending,
-  unwritten,
-}: Pick<Sending, "entries" | "pending" | "unwritten">): ReadonlyArray<Entry> => {
-  const [first, ...rest] = entries;
-  // Evidence of the beginning comes after the entry that begins the run.
-  if (first?._tag === "RunStarted") return [...unwritten, first, ...pending, ...rest];
-  return [...unwritten, ...pending, ...entries];
-};
-
-/** What is known of an attempt by now, as an entry. */
-export const factsRaised = ({ facts, number }: LedgerAttempt): Extract<Entry, { readonly _tag: "FactsRaised" }> => ({
-  _tag: "FactsRaised",
-  attempt: number,
-  facts: facts.snapshot(),
-});

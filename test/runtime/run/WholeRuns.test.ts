@@ -1,0 +1,161 @@
+/**
+ * A run whose response is whole ends in the step in which its source does, without a driver: whatever its store is like, its end is on
+ * record, everything was handed over before it, and what only looks whole is not taken for it.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Context, Effect, Exit, Layer, Stream } from "effect";
+import * as Observation from "../../../src/domain/Observation.ts";
+import { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import type { Entry } from "../../../src/recorder/RunRecord.ts";
+import { commitsTogether, RunRecorder, writeAtOnceOf } from "../../../src/recorder/RunRecorder.ts";
+import { fromReader, type Polled } from "../../../src/runtime/attempt/AsyncSource.ts";
+import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as S from "../Scripted.ts";
+
+const hello: S.ScriptedPart = { name: "hello", says: Observation.text(5) };
+const done: S.ScriptedPart = { name: "done", says: Observation.terminal("stop") };
+const calls: S.ScriptedPart = {
+  name: "calls",
+  says: Observation.calls([
+    { choice: 0, ordinal: 0, id: "id0", tool: "bash", executor: "runtime", phase: "ready", input: "{}" },
+  ]),
+};
+
+/** A source that is read directly: these parts, each in a step of its own, and then its end. */
+const source = (parts: ReadonlyArray<S.ScriptedPart>) => () => {
+  const given = parts.flatMap((part): Array<Polled<S.ScriptedPart>> => [{ _tag: "chunk", chunk: [part] }, undefined]);
+  const polled = [...given, { _tag: "end" } satisfies Polled<S.ScriptedPart>].values();
+  return fromReader<S.ScriptedPart, S.ProviderBroke>(
+    () => ({ poll: () => polled.next().value, wait: (wake) => void setImmediate(wake), close: () => undefined }),
+    () => new S.ProviderBroke({ kind: "truncated" }),
+  );
+};
+
+/** Why a write with such an entry is refused. */
+type Refuses = (entry: Entry) => RecorderError["reason"] | undefined;
+
+/** What a store takes in the very step, together with others in a later one, and in its own time. */
+const stores = {
+  "takes a write at once": (recorder: RunRecorder["Service"]) => recorder,
+  "takes writes together": (recorder: RunRecorder["Service"]) =>
+    commitsTogether({ ...recorder }, (runId, entries, told) => {
+      setImmediate(() => told(writeAtOnceOf(recorder)?.(runId, entries) === undefined));
+      return true;
+    }),
+  "takes its time": (recorder: RunRecorder["Service"]) => ({
+    ...recorder,
+    write: (runId: string, entries: ReadonlyArray<Entry>) =>
+      Effect.andThen(Effect.yieldNow, recorder.write(runId, entries)),
+  }),
+} as const;
+
+const layer = (store: keyof typeof stores, refuses?: Refuses) =>
+  StreamProcessor.layer.pipe(
+    Layer.provideMerge(
+      Layer.effect(
+        RunRecorder,
+        Effect.map(Layer.build(RunRecorder.layerMemory()), (built) => {
+          const recorder = stores[store](Context.get(built, RunRecorder));
+          if (refuses === undefined) return recorder;
+          const refused = (run_id: string, entries: ReadonlyArray<Entry>) =>
+            entries
+              .flatMap((entry) => refuses(entry) ?? [])
+              .map((reason) => new RecorderError({ reason, run_id, message: reason }))[0];
+          return {
+            ...recorder,
+            write: (runId: string, entries: ReadonlyArray<Entry>) => {
+              const error = refused(runId, entries);
+              return error === undefined ? recorder.write(runId, entries) : Effect.fail(error);
+            },
+          };
+        }),
+      ),
+    ),
+    Layer.provide(UserDecisions.layerHeadless()),
+  );
+
+const budget = { max_auto_retries: 0, max_not_processed: 0 };
+
+/** The events of a run of these parts, as words, and how its stream ended. */
+const played = Effect.fnUntraced(function* (
+  parts: ReadonlyArray<S.ScriptedPart>,
+  more: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>> = {},
+) {
+  const events: Array<string> = [];
+  const processor = yield* StreamProcessor;
+  const options = S.options({ attempt: source(parts) }, { runId: "r", budget, ...more });
+  const exit = yield* Effect.exit(
+    Stream.runForEach(processor.run(options), (event) =>
+      Effect.sync(() => void events.push(event._tag === "Part" ? event.part.name : event._tag)),
+    ),
+  );
+  const record = yield* Effect.flatMap(RunRecorder, (recorder) => recorder.run("r"));
+  return { events, exit, record };
+});
+
+describe("A run whose response is whole", () => {
+  for (const store of Object.keys(stores) as ReadonlyArray<keyof typeof stores>) {
+    it.live(`has its end on record before its caller hears of it, where the store ${store}`, () =>
+      Effect.gen(function* () {
+        const { events, exit, record } = yield* played([hello, done]);
+        assert.isTrue(Exit.isSuccess(exit));
+        assert.deepStrictEqual(events, ["AttemptStarted", "hello", "done", "RunCompleted"]);
+        assert.deepStrictEqual(
+          [record?.state, record?.end?.state, record?.end?.reason],
+          ["ended", "completed", "stop"],
+        );
+        assert.deepStrictEqual(
+          record?.evidence.first.map(({ event }) => event),
+          ["shown", "terminal_candidate", "source_ended", "end"],
+        );
+        assert.strictEqual(record?.attempts[0]?.facts.terminal_seen, true);
+      }).pipe(Effect.provide(layer(store))),
+    );
+
+    it.live(`hands over all that was held before it says so, where the store ${store}`, () =>
+      Effect.gen(function* () {
+        const { events, record } = yield* played([hello, done], { reveal: "on_complete" });
+        assert.deepStrictEqual(events, ["AttemptStarted", "hello", "done", "RunCompleted"]);
+        assert.strictEqual(record?.end?.state, "completed");
+      }).pipe(Effect.provide(layer(store))),
+    );
+
+    it.live(`is not taken for whole without its marker, where the store ${store}`, () =>
+      Effect.gen(function* () {
+        const { events, exit, record } = yield* played([hello]);
+        assert.strictEqual(S.errorOf(exit)?.failure.kind, "truncated");
+        assert.notInclude(events, "RunCompleted");
+        assert.strictEqual(record?.end?.state, "stopped");
+      }).pipe(Effect.provide(layer(store))),
+    );
+
+    it.live(`is forgotten by its processor, which closes, where the store ${store}`, () =>
+      Effect.gen(function* () {
+        yield* played([hello, done]);
+        const processor = yield* StreamProcessor;
+        assert.isFalse(yield* processor.cancel("r"));
+        yield* processor.close("the test is over");
+      }).pipe(Effect.provide(layer(store))),
+    );
+  }
+
+  it.live("is not said to be whole where another process has it by its end", () =>
+    Effect.gen(function* () {
+      const { events, exit } = yield* played([hello, done]);
+      assert.notInclude(events, "RunCompleted");
+      assert.strictEqual(S.errorOf(exit)?.reason, "taken_over");
+    }).pipe(Effect.provide(layer("takes its time", (entry) => (entry._tag === "RunEnded" ? "fenced" : undefined)))),
+  );
+
+  it.live("is not said to be whole where it was lost before its end, and its call is not handed over", () =>
+    Effect.gen(function* () {
+      const { events, exit } = yield* played([calls, done]);
+      assert.deepStrictEqual(events, ["AttemptStarted"]);
+      assert.strictEqual(S.errorOf(exit)?.reason, "taken_over");
+    }).pipe(
+      Effect.provide(layer("takes its time", (entry) => (entry._tag === "CallHandedOver" ? "fenced" : undefined))),
+    ),
+  );
+});
