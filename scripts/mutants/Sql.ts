@@ -107,8 +107,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a run is written over as another process has left it",
     breaks: "one owner of a run",
     within: "updating",
-    find: '"WHERE run_id = ? AND version = ? RETURNING seq"',
-    replace: '"WHERE run_id = ? AND version >= 0 * ? RETURNING seq"',
+    find: '"WHERE run_id = ? AND version = ?"',
+    replace: '"WHERE run_id = ? AND version >= 0 * ?"',
     proofs: [{ test: "test/recorder/sql/SqlRows.test.ts", named: "a run" }],
   },
   {

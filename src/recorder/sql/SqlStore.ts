@@ -244,10 +244,7 @@ const updateTogether = `UPDATE {runs} AS r SET version = r.version + 1, owner = 
 /** A statement of one row: its template and values, as `SqlTables.ask` takes them. */
 export type Statement = readonly [template: string, values: ReadonlyArray<string | number | null>];
 
-/**
- * The statement that writes the row of a run. One that adds a row gives none; one that changes it gives one row, or none where
- * the row is not of the version any more that was read.
- */
+/** The statement that writes the row of a run: it changes one row, or none where the row is not of the version any more that was read. */
 export const rowStatement = ({ before, owner, record, runId }: Changed, dialect: SqlTables["dialect"]): Statement =>
   before === undefined ? inserting(runId, record, owner, dialect) : updating(runId, before, record, owner);
 
@@ -278,7 +275,7 @@ const inserting = (
 
 const updating = (runId: string, before: Stored, record: RunRecord, owner: string | undefined): Statement => {
   const [kept, next] = [columns(before.record, before.owner), columns(record, owner)];
-  const where = "WHERE run_id = ? AND version = ? RETURNING seq";
+  const where = "WHERE run_id = ? AND version = ?";
   // A column that an index names costs a write of that index, also where its value stays.
   return next.every((value, index) => value === kept[index])
     ? [
@@ -326,7 +323,8 @@ const updateRow = Effect.fnUntraced(function* (
   record: RunRecord,
   owner: string | undefined,
 ) {
-  const rows = yield* tables.ask(...updating(runId, before, record, owner));
+  const [template, values] = updating(runId, before, record, owner);
+  const rows = yield* tables.ask(`${template} RETURNING seq`, values);
   if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
   yield* saveParts(tables, inRow, runId, before.record, record);
 });
@@ -380,7 +378,13 @@ const plain = (value: unknown): object => {
 };
 
 /** Records are plain data already: what the schema would encode to is what they are. */
-const encode = (record: RunRecord): string => JSON.stringify({ ...record, incidents: [], questions: [] });
+const encode = (record: RunRecord): string =>
+  JSON.stringify(
+    // Nearly every record has none of them, and needs no copy.
+    record.incidents.length === 0 && record.questions.length === 0
+      ? record
+      : { ...record, incidents: [], questions: [] },
+  );
 
 const saveParts = (
   tables: SqlTables,

@@ -26,7 +26,7 @@ import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import { type Held, holding, type SqlLease } from "./SqlLease.ts";
 import * as SqlStore from "./SqlStore.ts";
-import type { Ask } from "./sqlite/SqlNodeSqlite.ts";
+import type { Statements } from "./sqlite/SqlNodeSqlite.ts";
 
 /** Most writes that wait for one commit, which takes all of them. A later writer waits to be let in. */
 const queuedWritesMax = 256;
@@ -308,7 +308,7 @@ class SqlGroup {
     const jobs = this.#jobs;
     if (jobs.length === 0) return;
     const id = this.#lease.steady;
-    const made = id === undefined ? undefined : this.#database.step?.((ask) => this.#transaction(ask, id, jobs));
+    const made = id === undefined ? undefined : this.#database.step?.((now) => this.#transaction(now, id, jobs));
     if (made === "locked" && !this.#isClosed && this.#locked < lockedMax) {
       this.#locked += 1;
       // What comes meanwhile joins these.
@@ -324,10 +324,10 @@ class SqlGroup {
     for (const job of jobs) job.told(committed?.taken.has(job) === true);
   }
 
-  #transaction(ask: Ask, id: string, jobs: ReadonlyArray<SoonJob>): CommittedSoon | undefined {
+  #transaction(now: Statements, id: string, jobs: ReadonlyArray<SoonJob>): CommittedSoon | undefined {
     const { dialect, textOf } = this.#database.tables;
     // Whether the lease is good is for its row to say: a process that fences it takes its runs over.
-    if (ask(textOf(holding("")), [id]).length !== 1) return undefined;
+    if (now.rows(textOf(holding("")), [id]).length !== 1) return undefined;
     const runs = new Map<string, Open>();
     const taken = new Set<SoonJob>();
     for (const job of jobs) {
@@ -339,9 +339,8 @@ class SqlGroup {
     for (const [runId, { before, owner, record }] of runs) {
       if (record === undefined || record === before?.record) continue;
       const [template, values] = SqlStore.rowStatement({ runId, before, record, owner }, dialect);
-      const rows = ask(textOf(template), values);
-      // The row is of another version: another process has written it.
-      if (before !== undefined && rows.length !== 1) return undefined;
+      // A row that is of another version was written by another process.
+      if (now.changes(textOf(template), values) !== 1) return undefined;
     }
     return { runs, taken };
   }
