@@ -1,0 +1,126 @@
+/**
+ * Kills the gateway that drives runs (kill -9, a process of its own) while clients read those runs at another one, by the delivery log.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { type Served, serve } from "../../cli/ServeProcess.ts";
+import * as Databases from "../../recorder/postgres/Databases.ts";
+import {
+  again,
+  ask,
+  attach,
+  type Client,
+  eventsOf,
+  eventually,
+  providerOf,
+  turn,
+  whole,
+} from "../attach/AttachCases.ts";
+import { bodies } from "../GatewayCases.ts";
+import { credential, type Node, node } from "./Nodes.ts";
+
+const protocol = "openai-chat";
+const events = eventsOf(protocol);
+const all = Buffer.concat(events);
+
+/** Events of a response that have come when its gateway dies: reasoning and text, and no end. */
+const before = 4;
+
+const bodyOf = (user: string): string => JSON.stringify({ ...bodies[protocol], user });
+
+/** Starts the gateway that is going to die. */
+const owning = (db: string, upstream: string) =>
+  serve(
+    ["--port", "0", "--db", db, "--openai-url", `${upstream}/v1`, "--delivery-log", "--linger-ms", "60000"].concat([
+      ...["--lease-ms", "1000"],
+    ]),
+  );
+
+const killed = ({ child, exited }: Served): Effect.Effect<unknown> => {
+  child.kill("SIGKILL");
+  return Effect.promise(() => exited);
+};
+
+/** Waits until a client has so many bytes. */
+const has = ({ got }: Client, bytes: number) => eventually(() => (got().byteLength >= bytes ? true : undefined));
+
+const runOf = ({ head }: Client): Effect.Effect<string> =>
+  Effect.map(
+    Effect.promise(() => head),
+    ({ headers }) => String(headers["x-recovery-run"]),
+  );
+
+/** Waits until a run has ended on record, as any gateway sees it. */
+const endOf = Effect.fnUntraced(function* ({ recorder }: Node, run: string) {
+  for (;;) {
+    const record = yield* Effect.orDie(recorder.run(run));
+    if (record?.end !== undefined) return record;
+    yield* turn;
+  }
+});
+
+/** What a client has is the response from a byte on, each byte once, and it is not taken for whole. */
+const isCut = (what: string, { body, broken }: { readonly body: Buffer; readonly broken: boolean }, from = 0) => {
+  assert.isTrue(broken, `${what}: no end that was never given`);
+  assert.deepStrictEqual(body, all.subarray(from, from + body.byteLength), what);
+  assert.isBelow(from + body.byteLength, all.byteLength, what);
+};
+
+describe("clients that read at another gateway while that of their runs is killed", () => {
+  it.live(
+    "are told by a break, have no byte twice and no end that was none; their repeats are runs of their own, as after any crash",
+    () =>
+      Effect.gen(function* () {
+        const db = yield* Databases.empty;
+        const provider = yield* providerOf(events);
+        const owner = yield* owning(db, provider.at);
+        const other = yield* node(db, provider.at, { leaseMs: 1_000 });
+        const shown = Buffer.concat(events.slice(0, before)).byteLength;
+        const begun = Effect.fnUntraced(function* (user: string, nth: number) {
+          const client = ask(owner, protocol, credential, bodyOf(user));
+          const sent = yield* provider.nth(nth);
+          sent.send(before);
+          yield* has(client, shown);
+          return { client, sent, run: yield* runOf(client) };
+        });
+        const named = yield* begun("by its run's name", 0);
+        const asking = yield* begun("by asking again", 1);
+        const ending = yield* begun("at its end", 2);
+        // One reads on behind the byte that it has, one from the first byte, each in the place of the client that was there.
+        named.client.leave();
+        asking.client.leave();
+        const byName = attach(other, named.run, { ...credential, "last-event-id": String(shown - 7) });
+        const byAsking = ask(other, protocol, { ...credential, ...again }, bodyOf("by asking again"));
+        const atEnd = attach(other, ending.run, { ...credential, "last-event-id": "0" });
+        yield* Effect.all([has(byName, 7), has(byAsking, shown), has(atEnd, shown)], { discard: true });
+        // Of this one nobody knows how much of its end was logged.
+        ending.sent.finish();
+        yield* killed(owner);
+        const [cutByName, cutByAsking, last] = yield* Effect.all([whole(byName), whole(byAsking), whole(atEnd)], {
+          concurrency: 3,
+        });
+        isCut("by its name", cutByName, shown - 7);
+        isCut("by asking again", cutByAsking);
+        assert.strictEqual(cutByAsking.head?.headers["x-recovery-attached"], "0");
+        if (last.broken) isCut("at its end", last);
+        else assert.deepStrictEqual(last.body, all);
+        // The other gateway decides what the dead one has left. Nothing is sent again for a client that is gone.
+        for (const run of [named.run, asking.run]) {
+          const { end, incidents } = yield* endOf(other, run);
+          assert.deepInclude(end, { state: "stopped", reason: "client_gone" });
+          assert.strictEqual(incidents.at(-1)?.failure.kind, "crashed");
+        }
+        assert.lengthOf(provider.asked, 3);
+        const repeat = ask(other, protocol, { ...credential, ...again }, bodyOf("by asking again"));
+        (yield* provider.nth(3)).finish();
+        const got = yield* whole(repeat);
+        assert.isFalse(got.broken);
+        assert.deepStrictEqual(got.body, all);
+        assert.isUndefined(got.head?.headers["x-recovery-attached"], "a run of its own");
+        assert.notStrictEqual(got.head?.headers["x-recovery-run"], asking.run);
+        // By its run's name there is what was logged, and a break: still no end.
+        isCut("by its name again", yield* whole(attach(other, named.run, credential)));
+      }).pipe(Effect.scoped),
+    120_000,
+  );
+});
