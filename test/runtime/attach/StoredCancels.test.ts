@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Effect, Fiber } from "effect";
+import { Clock, Effect, Fiber, Logger } from "effect";
 import { TestClock } from "effect/testing";
 import * as StoredCancels from "../../../src/runtime/attach/StoredCancels.ts";
 import * as MemoryFacts from "../../recorder/shared/MemoryFacts.ts";
@@ -40,6 +40,53 @@ describe("a cancel of a run that another process drives", () => {
       store.say({ _tag: "Look" });
       yield* TestClock.adjust(1);
       assert.lengthOf(cancelled, 0);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("that was taken back while its driver looked at it is not carried out", () =>
+    Effect.gen(function* () {
+      const { cancelled, other, store } = yield* two;
+      const late = store.process();
+      const heard: Array<StoredCancels.Cancel> = [];
+      yield* StoredCancels.hearing(
+        // Whoever has asked takes it back between this process's look and its step.
+        { ...late, take: () => Effect.undefined },
+        () => true,
+        (asked) => void heard.push(asked),
+      );
+      const asked = yield* Effect.forkChild(StoredCancels.cancel(other, { run_id: "another", holder: "h" }));
+      yield* TestClock.adjust(4 * StoredCancels.cancelMs);
+      assert.isFalse(yield* Fiber.join(asked));
+      assert.deepStrictEqual([heard, cancelled], [[], []]);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("is said once to be unknown while the store is away, however often it is looked for", () =>
+    Effect.gen(function* () {
+      const { cancelled, other, store } = yield* two;
+      const lines: Array<string> = [];
+      const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)));
+      yield* Effect.gen(function* () {
+        yield* StoredCancels.hearing(
+          store.process(),
+          () => false,
+          () => undefined,
+        );
+        store.isAway = true;
+        for (let n = 0; n < 20; n += 1) {
+          store.say({ _tag: "Look" });
+          yield* TestClock.adjust(500);
+        }
+        store.isAway = false;
+        store.say({ _tag: "Look" });
+        yield* TestClock.adjust(500);
+      }).pipe(Effect.provide(Logger.layer([logger])));
+      const about = lines.filter((line) => line.includes("what other processes cancel"));
+      assert.lengthOf(about, 2, about.join("; "));
+      const asked = yield* Effect.forkChild(StoredCancels.cancel(other, { run_id: "run", holder: "h" }));
+      yield* TestClock.adjust(100);
+      assert.isTrue(yield* Fiber.join(asked));
+      assert.lengthOf(cancelled, 1);
     }).pipe(Effect.scoped),
   );
 
