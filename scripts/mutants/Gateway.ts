@@ -279,6 +279,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/gateway/api/StoreHealth.test.ts", named: "well again" }],
   },
   {
+    name: "a write that found room in its page makes a full store well",
+    breaks: "it is said that what is shown is not on record, DESIGN 18",
+    within: "taken",
+    find: 'if (isProbe || this.#failing?.reason !== "disk_full") this.#failing = undefined;',
+    replace: "if (isProbe || !isProbe) this.#failing = undefined;",
+    proofs: [{ test: "test/gateway/api/StoreHealth.test.ts", named: "stays full" }],
+  },
+  {
     name: "each client makes a series of metrics of its own",
     breaks: "L11, bounded labels",
     within: "Labels",

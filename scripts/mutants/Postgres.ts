@@ -12,9 +12,34 @@ const pooler = "test/recorder/postgres/PostgresPooler.test.ts";
 const sweep = "test/recorder/postgres/PostgresSweep.test.ts";
 const shelves = "test/recorder/postgres/PostgresShelves.test.ts";
 const store = "test/recorder/store/RunStore.test.ts";
+const full = "test/gateway/postgres/DiskFull.test.ts";
 
 /** The mutants of `src/recorder/postgres`, `src/recorder/sql/postgres` and `src/recorder/store`. */
 export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "a full disk is well by a short change to a page that is there",
+    breaks: "it is said that what is shown is not on record, DESIGN 18",
+    within: "probe",
+    find: 'const isLong = database.isFull && dialect.name === "postgres";',
+    replace: 'const isLong = database.isFull && dialect.name !== "postgres";',
+    proofs: [{ test: full, named: "on record once when there is room" }],
+  },
+  {
+    name: "a disk that was full is not known to be",
+    breaks: "it is said that what is shown is not on record, DESIGN 18",
+    within: "#explained",
+    find: 'if (error.reason === "disk_full") this.isFull = true;',
+    replace: "",
+    proofs: [{ test: full, named: "on record once when there is room" }],
+  },
+  {
+    name: "what a probe tries stays",
+    breaks: "a probe leaves no trace",
+    within: "tried",
+    find: "new TakenBack(),",
+    replace: "Effect.void,",
+    proofs: [{ test: full, named: "on record once when there is room" }],
+  },
   {
     name: "a look for runs that wait for an answer reads all live ones",
     breaks: "a sweep's cost does not grow with live runs, issue 15",

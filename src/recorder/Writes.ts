@@ -265,7 +265,8 @@ export const calls: Readonly<
     occasions: [{ when: "An answer comes, from whichever process.", before: "It is confirmed.", away: "fails" }],
   },
   probe: {
-    holds: "What stands there already: the version of the tables.",
+    holds:
+      "What stands there already: the version of the tables. On a server whose disk was full also a row as long as a run's, which is taken back.",
     occasions: [
       {
         when: "A gateway's writes fail, once a second until one is taken; also where none was made for 30 s.",

@@ -61,12 +61,15 @@ class StoreWatch {
   readonly #pending = new Set<{ readonly since: number; readonly at: number }>();
   #failing: { readonly reason: string; readonly since: number } | undefined;
   #writtenAt: number;
+  readonly #isProbed: boolean;
 
   /**
    * @param now wall clock, milliseconds since the epoch
    * @param elapsed monotonic milliseconds
+   * @param isProbed whether the store is probed
    */
-  constructor(now: () => number, elapsed: () => number) {
+  constructor(now: () => number, elapsed: () => number, isProbed: boolean) {
+    this.#isProbed = isProbed;
     this.#now = now;
     this.#elapsed = elapsed;
     this.#writtenAt = elapsed();
@@ -89,28 +92,31 @@ class StoreWatch {
   }
 
   /** Follows one write to its end, whatever that is. */
-  follow<A>(write: Effect.Effect<A, RecorderError>): Effect.Effect<A, RecorderError> {
+  follow<A>(write: Effect.Effect<A, RecorderError>, isProbe?: true): Effect.Effect<A, RecorderError> {
     return Effect.suspend(() => {
       const pending = { since: this.#elapsed(), at: this.#now() };
       this.#pending.add(pending);
       return Effect.onExit(write, (exit) =>
         Effect.sync(() => {
           this.#pending.delete(pending);
-          this.#ended(exit, pending.at);
+          this.#ended(exit, pending.at, isProbe);
         }),
       );
     });
   }
 
-  /** A write was taken. */
-  taken(): void {
+  /**
+   * A write was taken. It may have found room in what is there already, where the disk has none: that it has some again is a probe's to
+   * say, where there is one.
+   */
+  taken(isProbe = !this.#isProbed): void {
     this.#writtenAt = this.#elapsed();
-    this.#failing = undefined;
+    if (isProbe || this.#failing?.reason !== "disk_full") this.#failing = undefined;
   }
 
-  #ended(exit: Exit.Exit<unknown, RecorderError>, since: number): void {
+  #ended(exit: Exit.Exit<unknown, RecorderError>, since: number, isProbe: boolean | undefined): void {
     if (Exit.isSuccess(exit)) {
-      this.taken();
+      this.taken(isProbe);
       return;
     }
     this.#writtenAt = this.#elapsed();
@@ -124,17 +130,20 @@ const watch: Effect.Effect<Context.Context<RunRecorder | StoreHealth>, never, Ru
   function* () {
     const recorder = yield* RunRecorder;
     const clock = yield* Clock.Clock;
+    const { probe } = recorder;
     const watched = new StoreWatch(
       () => clock.currentTimeMillisUnsafe(),
       () => monotonicMs(clock),
+      probe !== undefined,
     );
-    const { probe } = recorder;
     if (probe !== undefined) {
       const late = Effect.fail(
         new RecorderError({ reason: "unavailable", run_id: "", message: "a probe came not back" }),
       );
       const once = Effect.timeoutOrElse(probe, { duration: probeWaitMs, orElse: () => late });
-      const look = Effect.suspend(() => (watched.isToProbe ? Effect.ignoreCause(watched.follow(once)) : Effect.void));
+      const look = Effect.suspend(() =>
+        watched.isToProbe ? Effect.ignoreCause(watched.follow(once, true)) : Effect.void,
+      );
       yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(probeFailingMs), look)));
     }
     const around: RunRecorder["Service"] = {

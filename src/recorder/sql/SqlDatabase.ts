@@ -58,6 +58,8 @@ export interface DatabaseOptions {
 /** The store's database. */
 export class SqlDatabase {
   readonly tables: SqlTables;
+  /** A write met a full disk, and no probe has found room since. */
+  isFull = false;
   readonly #options: DatabaseOptions;
   #digest: ReturnType<typeof digester> | undefined;
 
@@ -210,6 +212,7 @@ export class SqlDatabase {
   #explained<A, E>(body: Effect.Effect<A, E>): Effect.Effect<A, Explained<E> | RecorderError> {
     const explained = (cause: unknown) => {
       const error = SqlFailure.explained(cause, this.#options.place);
+      if (error.reason === "disk_full") this.isFull = true;
       return Effect.andThen(SqlFailure.count(error), Effect.fail(error));
     };
     return patiently(body, this.#patience).pipe(

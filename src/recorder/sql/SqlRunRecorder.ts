@@ -18,6 +18,7 @@ import { commitsTogether, listLimitDefault, type PruneQuery, RunRecorder, record
 import { OutageLog } from "../shared/OutageLog.ts";
 import { transferring } from "../transfer/RunTransfer.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
+import * as SqlRoom from "./postgres/SqlRoom.ts";
 import { lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlDialect from "./SqlDialect.ts";
 import { beatsInLease, SqlLease } from "./SqlLease.ts";
@@ -285,15 +286,27 @@ const serve = (
         ),
       ),
     digest: (content) => database.digest(content),
-    // The page is written although its value stays: a full disk and a lock are met as by any other write.
-    probe: Effect.asVoid(
-      database.write(tables.sql`UPDATE ${tables.meta} SET value = value WHERE name = 'schema_version'`),
-    ),
+    probe: probe(database),
     prune: (query: PruneQuery) => SqlRuns.prune(database, query),
     onLost: (listener) => lease.onLost(listener),
     processEnded: (process) => database.write(lease.fenceAll(process)),
   });
 };
+
+/**
+ * Writes a page although its value stays: a lock is met as by any other write, and so is a full disk by a file. On a server such a write finds
+ * room inside of its page: where the disk was full, a row as long as a run's is written too and taken back.
+ */
+const probe = (database: SqlDatabase): Effect.Effect<void, RecorderError> =>
+  Effect.suspend(() => {
+    const { dialect, meta, sql } = database.tables;
+    const written = sql`UPDATE ${meta} SET value = value WHERE name = 'schema_version'`;
+    const isLong = database.isFull && dialect.name === "postgres";
+    const found = isLong ? Effect.andThen(SqlRoom.tried(database.tables), written) : written;
+    return Effect.map(database.write(found), () => {
+      database.isFull = false;
+    });
+  });
 
 /** The process that drives the run finds another version in its row, and reads the run again before it writes. */
 const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRecorder.Answer, now: () => number) {

@@ -54,6 +54,31 @@ describe("the store's health", () => {
       }),
   );
 
+  it.effect(
+    "stays full while its disk has no room, though a write finds some in what is there: its probe says when it has",
+    () =>
+      Effect.gen(function* () {
+        const { play, state, write } = yield* watched();
+        play.probe = Effect.fail(failure("disk_full"));
+        play.write = play.probe;
+        yield* write;
+        play.write = Effect.void;
+        yield* write;
+        assert.strictEqual((yield* state).reason, "disk_full");
+        yield* TestClock.adjust(2 * probeFailingMs);
+        assert.strictEqual((yield* state).reason, "disk_full");
+        play.probe = Effect.void;
+        yield* TestClock.adjust(probeFailingMs);
+        assert.deepStrictEqual(yield* state, { writes: "ok" });
+        const unprobed = yield* watched(false);
+        unprobed.play.write = Effect.fail(failure("disk_full"));
+        yield* unprobed.write;
+        unprobed.play.write = Effect.void;
+        yield* unprobed.write;
+        assert.deepStrictEqual(yield* unprobed.state, { writes: "ok" });
+      }),
+  );
+
   it.effect("says nothing of a store because of one run", () =>
     Effect.gen(function* () {
       const { play, state, write } = yield* watched();
@@ -68,6 +93,7 @@ describe("the store's health", () => {
         assert.strictEqual((yield* state).reason, reason);
         play.write = Effect.void;
         yield* write;
+        yield* TestClock.adjust(probeFailingMs);
       }
       assert.strictEqual((yield* state).writes, "ok");
     }),

@@ -7,8 +7,9 @@ import { chownSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
-import { Effect, Result } from "effect";
+import { Context, Effect, Result } from "effect";
 import * as Cluster from "../../../scripts/postgres/Cluster.ts";
+import { StoreHealth } from "../../../src/gateway/api/StoreHealth.ts";
 import { unrecordedHeader } from "../../../src/gateway/proxy/StoreWord.ts";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { Answers } from "../../../src/testing/index.ts";
@@ -132,6 +133,9 @@ describe("gateways whose PostgreSQL has a full disk", () => {
           const error = yield* refused(it.one);
           assert.strictEqual(error.reason, "disk_full");
           assert.match(error.message, /no room left on its server's disk.*Free some space/);
+          // A short change finds room in a page that is there: the store is not well by that.
+          const { probe = Effect.void } = it.one.recorder;
+          assert.strictEqual((yield* Effect.flip(probe)).reason, "disk_full");
           // What the store says of itself is known from its writes: a new run writes at once.
           const clients = [before];
           for (let said: unknown; said === undefined; ) {
@@ -143,11 +147,15 @@ describe("gateways whose PostgreSQL has a full disk", () => {
           }
           sent.finish();
           for (const client of clients) yield* isWhole(client);
+          assert.strictEqual((yield* Effect.flip(probe)).reason, "disk_full");
+          assert.strictEqual((yield* Context.get(it.one.services, StoreHealth).state).reason, "disk_full");
           room(database);
+          yield* probe;
           const runs = yield* untilEnded(it.one, clients.length);
           assert.lengthOf(runs, clients.length);
           assert.deepStrictEqual([...new Set(runs.map(({ end }) => end?.state))], ["completed"]);
           assert.lengthOf(it.asked, clients.length);
+          assert.isUndefined(yield* it.one.recorder.run(""), "what a probe tries is taken back");
         }).pipe(Effect.scoped),
       120_000,
     );
