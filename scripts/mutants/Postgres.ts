@@ -12,7 +12,6 @@ const pooler = "test/recorder/postgres/PostgresPooler.test.ts";
 const sweep = "test/recorder/postgres/PostgresSweep.test.ts";
 const shelves = "test/recorder/postgres/PostgresShelves.test.ts";
 const store = "test/recorder/store/RunStore.test.ts";
-const full = "test/gateway/postgres/DiskFull.test.ts";
 
 /** The mutants of `src/recorder/postgres`, `src/recorder/sql/postgres` and `src/recorder/store`. */
 export const mutants: ReadonlyArray<Mutant> = [
@@ -22,7 +21,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "probe",
     find: 'const isLong = database.isFull && dialect.name === "postgres";',
     replace: 'const isLong = database.isFull && dialect.name !== "postgres";',
-    proofs: [{ test: full, named: "on record once when there is room" }],
+    proofs: [{ test: failures, named: "a disk that was full has room" }],
   },
   {
     name: "a disk that was full is not known to be",
@@ -30,7 +29,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#explained",
     find: 'if (error.reason === "disk_full") this.isFull = true;',
     replace: "",
-    proofs: [{ test: full, named: "on record once when there is room" }],
+    proofs: [{ test: failures, named: "a disk that was full has room" }],
   },
   {
     name: "what a probe tries stays",
@@ -38,7 +37,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "tried",
     find: "new TakenBack(),",
     replace: "Effect.void,",
-    proofs: [{ test: full, named: "on record once when there is room" }],
+    proofs: [{ test: failures, named: "a disk that was full has room" }],
   },
   {
     name: "a look for runs that wait for an answer reads all live ones",

@@ -59,6 +59,27 @@ describe("PostgresRunRecorder says what is wrong with its server, and goes on wh
     }).pipe(Effect.scoped),
   );
 
+  it.live("a disk that was full has room where a row as long as a run's finds some, which is taken back", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address, "operator");
+      const recorder = yield* Databases.open({ address });
+      const probe = recorder.probe ?? Effect.void;
+      yield* recorder.write("r", [E.begun("r")]);
+      yield* admin.unsafe(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$`);
+      yield* admin`CREATE TRIGGER refuse BEFORE INSERT ON stream_recovery_runs EXECUTE FUNCTION refuse()`;
+      assert.strictEqual((yield* Effect.flip(recorder.write("s", [E.begun("s")]))).reason, "disk_full");
+      // A change of what is there finds its room, and says nothing of new rows.
+      yield* recorder.write("r", [E.attempt(1)]);
+      assert.strictEqual((yield* Effect.flip(probe)).reason, "disk_full");
+      yield* admin`DROP TRIGGER refuse ON stream_recovery_runs`;
+      yield* probe;
+      assert.deepStrictEqual(yield* admin`SELECT run_id FROM stream_recovery_runs`, [{ run_id: "r" }]);
+      yield* recorder.write("s", [E.begun("s")]);
+    }).pipe(Effect.scoped),
+  );
+
   it.live("a group of writes that took too long fails as one: each alone would take as long again", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;

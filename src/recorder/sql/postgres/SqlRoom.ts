@@ -3,16 +3,23 @@
  */
 import * as Data from "effect/Data";
 import * as Effect from "effect/Effect";
+import type { SqlClient } from "effect/sql/SqlClient";
 import type { SqlError } from "effect/sql/SqlError";
-import type { SqlTables } from "../SqlTables.ts";
+import type { Fragment } from "effect/sql/Statement";
 
 /** How long the row is: no shorter than that of a run, and short enough to stand in its page. */
 const recordCharacters = 1_800;
 
+/** The table of runs, and who asks. */
+interface Tables {
+  readonly runs: Fragment;
+  readonly sql: SqlClient;
+}
+
 class TakenBack extends Data.TaggedError("TakenBack") {}
 
 /** Writes a run's row within a transaction and takes it back. Its number is none of a run's: no shelf fills by it. */
-export const tried = ({ runs, sql }: SqlTables): Effect.Effect<void, SqlError> =>
+export const tried = ({ runs, sql }: Tables): Effect.Effect<void, SqlError> =>
   sql
     .withTransaction(
       Effect.andThen(
