@@ -204,7 +204,7 @@ describe("stream-recovery agent", () => {
   );
 
   it.live(
-    "bad input is refused with 2: a key in the address, no model, another model for the same chat",
+    "bad input is refused with 2: a key in the address, no model, another model for the same chat, a cluster over a file",
     () =>
       Effect.gen(function* () {
         const { flags, fresh } = yield* place({ answers: [answer] });
@@ -214,10 +214,13 @@ describe("stream-recovery agent", () => {
             [...flags, "--prompt", "x"],
             [...fresh, "--prompt", "x"],
             [...flags, "--chat", "c", "--model", "other", "--prompt", "x"],
+            // A file is of one machine.
+            [...flags, "--cluster", "--chat", "c", "--prompt", "x"],
+            [...flags, "--node", "127.0.0.1:4011"],
           ],
           (args) => Effect.flatMap(Command.start(args), (run) => run.ended),
         );
-        assert.deepStrictEqual(codes, [2, 2, 0, 2]);
+        assert.deepStrictEqual(codes, [2, 2, 0, 2, 2, 2]);
       }).pipe(Effect.scoped),
     endMsMax,
   );

@@ -33,6 +33,7 @@ export interface Nodes {
   readonly db: string;
   readonly provider: Effect.Success<ReturnType<typeof FaultProvider.make>>;
   readonly node: Effect.Effect<Node, never, Scope.Scope>;
+  readonly nodeAt: (address: string) => Effect.Effect<Node, never, Scope.Scope>;
   /** A caller of the conversation `c`. */
   readonly caller: (args: ReadonlyArray<string>) => Effect.Effect<Command.Running, never, Scope.Scope>;
   /** The address of the owner of `c`. */
@@ -55,13 +56,12 @@ export const make = (script: FaultScriptInput, db?: string): Effect.Effect<Nodes
     const sql = yield* Databases.client(store, "judge");
     const flags = ["--cluster", "--db", store, "--lease-ms", "300"];
     const playing = ["--dir", at, "--model", "m", "--url", provider.url];
+    const nodeAt = (address: string) =>
+      Effect.map(Command.start([...flags, ...playing, "--node", address]), (running) => ({ ...running, address }));
     return {
       ...{ at, db: store, provider, sql, marks: join(at, "c", "marks") },
-      node: Effect.gen(function* () {
-        const address = `127.0.0.1:${yield* freePort}`;
-        const running = yield* Command.start([...flags, ...playing, "--node", address]);
-        return { ...running, address };
-      }),
+      nodeAt,
+      node: Effect.flatMap(freePort, (port) => nodeAt(`127.0.0.1:${port}`)),
       caller: (args: ReadonlyArray<string>) => Command.start([...flags, "--chat", "c", ...args]),
       owner: Effect.orDie(
         Effect.map(

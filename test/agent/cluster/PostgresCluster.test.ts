@@ -101,6 +101,26 @@ describe("Conversations of a cluster", () => {
   );
 
   it.live(
+    "take a turn a line from a pipe, and a port that is taken is told",
+    () =>
+      Effect.gen(function* () {
+        const nodes = yield* Nodes.make({ answers: [answer] });
+        const one = yield* nodes.node;
+        yield* Nodes.ready([one]);
+        const caller = yield* nodes.caller([]);
+        caller.child.stdin?.end("Hello\nMore\n");
+        assert.strictEqual(yield* caller.ended, 0, caller.printed());
+        assert.match(caller.printed(), /r1\.0·r1\.1·r1\.2·\n.*r2\.0·r2\.1·r2\.2·\n/s);
+        const said = (yield* nodes.journal).flatMap((entry) => (entry._tag === "User" ? [entry.text] : []));
+        assert.deepStrictEqual(said, ["Hello", "More"]);
+        const other = yield* nodes.nodeAt(one.address);
+        assert.strictEqual(yield* other.ended, 2, other.printed());
+        assert.include(other.printed(), "agent: --node: ");
+      }).pipe(Effect.scoped),
+    endMsMax,
+  );
+
+  it.live(
     "Ctrl-C at a caller cancels the running request at its owner, with its tool",
     () =>
       Effect.gen(function* () {
