@@ -90,8 +90,15 @@ export const make = Effect.fn("ConversationOwner.make")(function* (chat: string,
     return current;
   });
 
+  // A name that was never used stays unused: whoever only looks may have mistyped it.
+  const looked = Effect.gen(function* () {
+    const isThere = current !== undefined || (yield* Effect.mapError(options.chats.has(chat), said));
+    if (!isThere) return { turns: 0, how: "none" as const, message: "", text: "", node: options.node };
+    return reportOf(yield* opened, options.node);
+  });
+
   const owner: ConversationOwner = {
-    look: lock.withPermits(1)(Effect.uninterruptible(Effect.map(opened, (it) => reportOf(it, options.node)))),
+    look: lock.withPermits(1)(Effect.uninterruptible(looked)),
     turn: (order) =>
       Effect.gen(function* () {
         const begun = Effect.gen(function* () {

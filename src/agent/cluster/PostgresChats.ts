@@ -32,6 +32,8 @@ export class LineRefused extends Schema.TaggedError<LineRefused>()("LineRefused"
 export interface PostgresChats {
   /** Makes this process the owner of a chat, and reads its journal. Every earlier owner writes nothing more. */
   readonly claim: (chat: string, owner: string) => Effect.Effect<Claimed, AgentError>;
+  /** Whether a chat was begun. */
+  readonly has: (chat: string) => Effect.Effect<boolean, AgentError>;
 }
 
 /** A chat of this process. */
@@ -68,6 +70,14 @@ export const make = (
       message: `${place}: ${isSqlError(cause) ? cause.reason.message : String(cause)}`,
     });
   return {
+    has: (chat) =>
+      Effect.mapError(
+        Effect.map(
+          sql`SELECT chat FROM ${tables.chats} WHERE chat = ${chat} AND lines > 0`,
+          (found) => found.length > 0,
+        ),
+        failed,
+      ),
     claim: (chat, owner) =>
       Effect.gen(function* () {
         if (!chatPattern.test(chat)) {

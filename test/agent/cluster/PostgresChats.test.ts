@@ -119,7 +119,10 @@ describe("A turn of a cluster", () => {
   it.live("begins once, however often it is asked for", () =>
     quiet(
       Effect.gen(function* () {
-        const { own, provider } = yield* clustered();
+        const { db, own, provider } = yield* clustered();
+        assert.deepInclude(yield* own.look("typo"), { turns: 0, how: "none" });
+        const client = yield* Databases.client(db);
+        assert.lengthOf(yield* client`SELECT chat FROM stream_recovery_chats`, 0);
         const order: Order = { turn: 1, text: "Hello" };
         yield* Effect.all(
           Array.from({ length: 5 }, () => own.turn("c", order)),
