@@ -40,6 +40,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: failures, named: "a disk that was full has room" }],
   },
   {
+    name: "each look for dead gateways looks at parked runs too",
+    breaks: "a statement too many each second, issue 15",
+    within: "layer",
+    find: "const isWhole = now - lookedAt >= parkedMs;",
+    replace: "const isWhole = now >= lookedAt || parkedMs < 0;",
+    proofs: [{ test: "test/runtime/crash/CrashRecovery.test.ts", named: "no more often than it is told" }],
+  },
+  {
     name: "a look for runs that wait for an answer reads all live ones",
     breaks: "a sweep's cost does not grow with live runs, issue 15",
     within: "ofState",

@@ -71,6 +71,8 @@ export const layer = (
   const recovery = GatewayRecovery.layer({
     headless: !hold,
     intervalMs: GatewayRecovery.lookMsOf(program.leaseMs ?? leaseMsDefault),
+    // A dead gateway is looked for more often than what waits for a person or for its time.
+    parkedMs: program.leaseMs ?? leaseMsDefault,
     ...(hold ? { terms: { expiryMs: holdMs } } : {}),
     ...(worker === undefined ? {} : { siblings: worker }),
   });

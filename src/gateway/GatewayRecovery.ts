@@ -26,6 +26,8 @@ export interface GatewayRecoveryOptions {
   readonly headless: boolean;
   /** From one look to the next, in milliseconds. */
   readonly intervalMs?: number;
+  /** Least from one look at parked runs to the next, in milliseconds; left out, each look is one. */
+  readonly parkedMs?: number;
   /** Where several processes serve as one. */
   readonly siblings?: DeadSiblings;
 }
@@ -63,6 +65,7 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
       CrashRecovery.layer({
         ...(options.terms === undefined ? {} : { terms: options.terms }),
         ...(options.intervalMs === undefined ? {} : { intervalMs: options.intervalMs }),
+        ...(options.parkedMs === undefined ? {} : { parkedMs: options.parkedMs }),
         unresumable: (runId) => (runId.startsWith(runIdPrefix) ? clientGone : undefined),
         onSwept: () => Effect.provideContext(ended, services),
         ...(options.siblings === undefined

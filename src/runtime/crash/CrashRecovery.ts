@@ -13,6 +13,7 @@ import * as Metric from "effect/Metric";
 import * as Option from "effect/Option";
 import * as Stream from "effect/Stream";
 import { bounded } from "../../recorder/BoundedRecorder.ts";
+import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import type { AnswerRefused } from "../../recorder/Question.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { waitingRuns } from "../../recorder/RunPages.ts";
@@ -64,6 +65,10 @@ export interface Report {
  * @returns a row a run. It fails where the store does; what was done until then stays done.
  */
 export const recover = (options: RecoverOptions = {}): Effect.Effect<Report, RecorderError, RunRecorder> =>
+  recovered(options, true);
+
+/** @param isWhole parked runs are looked at too, and not only those whose process is gone */
+const recovered = (options: RecoverOptions, isWhole: boolean): Effect.Effect<Report, RecorderError, RunRecorder> =>
   Effect.gen(function* () {
     const recorder = bounded(yield* RunRecorder);
     const limit = Math.min(options.limit ?? runsMax, runsMax);
@@ -79,7 +84,7 @@ export const recover = (options: RecoverOptions = {}): Effect.Effect<Report, Rec
         return batch;
       });
     const more = yield* eachOrphan(recorder, limit, tended);
-    const overdue = yield* overdueRuns(recorder, limit - rows.length);
+    const overdue = isWhole ? yield* overdueRuns(recorder, limit - rows.length) : nothingOverdue;
     for (let at = 0; at < overdue.runIds.length; at += batchRuns) {
       yield* tended(overdue.runIds.slice(at, at + batchRuns));
     }
@@ -98,6 +103,8 @@ const tendedAs = (
         outcome === "skipped" ? Effect.void : StoredCancels.settle(recorder.cancels, runId),
       )
     : tend(recorder, runId, options);
+
+const nothingOverdue = { runIds: [], more: false };
 
 /** Counts rows. */
 const reportOf = (runs: ReadonlyArray<Row>, more: boolean): Report => {
@@ -203,6 +210,11 @@ const givenUp = "given_up";
 export interface SweepOptions extends RecoverOptions {
   /** From the end of one sweep to the next, in milliseconds. */
   readonly intervalMs?: number;
+  /**
+   * Least from one look at parked runs to the next, in milliseconds: those that were answered and whose process died before it acted, and
+   * those whose question has expired. Left out, each sweep looks at them. Runs whose process is gone are looked for by each sweep.
+   */
+  readonly parkedMs?: number;
   /** Returns each time that a sweep is due before that: runs are known to have lost their process. */
   readonly due?: Effect.Effect<void>;
   /** Told what a sweep did, if it did something: runs that are `offered` or `answered` wait for `StreamProcessor.takeUp`. */
@@ -220,9 +232,19 @@ export const sweepFailures = Metric.counter("stream_recovery.sweep_failures", {
  * when the first one fails, once a minute while they do, and when one works again.
  */
 export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, RunRecorder> => {
-  const { due = Effect.never, intervalMs = sweepIntervalMsDefault, onSwept } = options;
+  const { due = Effect.never, intervalMs = sweepIntervalMsDefault, onSwept, parkedMs = 0 } = options;
   const outage = new OutageLog(sweepWords);
-  const sweep = recover(options).pipe(
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  const found = Effect.flatMap(Clock.Clock, (clock) => {
+    const now = monotonicMs(clock);
+    const isWhole = now - lookedAt >= parkedMs;
+    return Effect.tap(recovered(options, isWhole), () => {
+      // One that fails is made up for by the next sweep.
+      if (isWhole) lookedAt = now;
+      return Effect.void;
+    });
+  });
+  const sweep = found.pipe(
     Effect.flatMap((report) => (report.runs.length === 0 ? Effect.void : (onSwept?.(report) ?? Effect.void))),
     Effect.andThen(outage.worked),
     Effect.catchCause((cause) => Effect.andThen(Metric.update(sweepFailures, 1), sweepFailed(outage, cause))),

@@ -443,6 +443,44 @@ describe("layer", () => {
     }).pipe(Effect.provide(memory())),
   );
 
+  it.effect("looks at parked runs no more often than it is told, and at orphans each time", () =>
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      const asked: Array<string> = [];
+      let fails = false;
+      const locked = new RecorderError({ reason: "locked", run_id: "", message: "locked" });
+      const watched: Recorder = {
+        ...recorder,
+        orphans: (limit) =>
+          Effect.andThen(
+            Effect.sync(() => asked.push("orphans")),
+            recorder.orphans(limit),
+          ),
+        runs: (query) =>
+          Effect.suspend(() => {
+            asked.push(query?.state ?? "all");
+            return fails ? Effect.fail(locked) : recorder.runs(query);
+          }),
+      };
+      const looks = (ms: number) =>
+        Effect.map(TestClock.adjust(ms), () =>
+          asked
+            .splice(0)
+            .map((it) => (it === "orphans" ? "o" : "p"))
+            .join(""),
+        );
+      yield* Layer.build(CrashRecovery.layer({ intervalMs: 10, parkedMs: 35 })).pipe(
+        Effect.provideService(RunRecorder, watched),
+      );
+      assert.strictEqual(yield* looks(35), "opp" + "o" + "o" + "o");
+      fails = true;
+      assert.strictEqual(yield* looks(10), "op");
+      fails = false;
+      assert.strictEqual(yield* looks(10), "opp", "a look that failed is made up for");
+      assert.strictEqual(yield* looks(30), "ooo");
+    }).pipe(Effect.provide(memory())),
+  );
+
   it.effect("outlives a store that fails, and counts it", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
