@@ -15,7 +15,7 @@ server. About eight minutes; the machine should do nothing else.
   --rounds N         rounds in which contenders take turns; default 7, quick 3
   --gateways N       gateways over one database; default 3
   --json             one JSON document instead of the table
-  --write            also writes the table into docs/bench.md and, where all parts were measured, the figures into
+  --write            also writes the table into docs/bench.md and, where writes and gateways were measured, the figures into
                      scripts/scale/figures.json; \`npm run tables\` then prints docs/scale.md by them
   --help             this text
 

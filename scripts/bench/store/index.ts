@@ -8,11 +8,12 @@ import { markdownOf, write } from "../Report.ts";
 import type { Row } from "../Row.ts";
 import { cooldowns } from "./Cooldown.ts";
 import { cooldownRow, gatewaysRows } from "./GatewayRows.ts";
-import { concurrent as atOnce, type GatewaysSize, gateways } from "./Gateways.ts";
-import { help, type Options, parts, read } from "./Options.ts";
+import { concurrent as atOnce, type Gateways, type GatewaysSize, gateways } from "./Gateways.ts";
+import { help, type Options, read } from "./Options.ts";
 import { using } from "./Server.ts";
-import { figuresOf, put, type StoreFigures } from "./StoreFigures.ts";
+import { figuresOf, put } from "./StoreFigures.ts";
 import { sweepRows, writesRows } from "./StoreRows.ts";
+import type { Writes } from "./Writes.ts";
 
 /** Runs at the same time. */
 const concurrent = 200;
@@ -20,12 +21,13 @@ const concurrent = 200;
 /** Live runs that are next to nothing, and those that a sweep must not feel. */
 const [liveFew, liveMany] = [100, 200_000];
 
-/** What was measured: lines by part, what stands below them, and figures for docs/scale.md. */
+/** What was measured: lines by part, what stands below them, and what the figures of docs/scale.md come from. */
 interface Measured {
   readonly groups: Array<{ readonly name: string; readonly rows: ReadonlyArray<Row> }>;
   plan: ReadonlyArray<string>;
   statements: ReadonlyArray<string>;
-  figures: StoreFigures | undefined;
+  writes: ReadonlyArray<Writes> | undefined;
+  gateways: Gateways | undefined;
 }
 
 const load = (): string =>
@@ -42,7 +44,7 @@ const measureWrites = async ({ processes, quick }: Options, to: Measured): Promi
   console.error("writes: happy runs over SQLite and over PostgreSQL …");
   const size = { runs: quick ? 600 : 2_000, concurrent, rounds: quick ? 3 : 9 };
   const results = await Processes.several(processes, "store_writes", size);
-  to.figures = figuresOf(results);
+  to.writes = results;
   to.statements = results[0]?.commonest ?? [];
   add(
     to,
@@ -70,6 +72,7 @@ const measureGateways = (options: Options, to: Measured): Promise<void> =>
     if (options.parts.includes("gateways")) {
       const upstream = await provider();
       const found = await gateways(server, upstream.url, sizeOf(options));
+      to.gateways = found;
       const name = `Gateways, ${atOnce} streams at one time, continue_text and linger on`;
       add(to, name, gatewaysRows(found, options.gateways));
       for (const statement of found.commonest.logged) console.error(`  a stream with the delivery log: ${statement}`);
@@ -94,7 +97,7 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
     return 0;
   }
   const before = load();
-  const to: Measured = { groups: [], plan: [], statements: [], figures: undefined };
+  const to: Measured = { groups: [], plan: [], statements: [], writes: undefined, gateways: undefined };
   const server = await using(
     async ({ rows }) => (await rows<{ readonly server_version: string }>("SHOW server_version"))[0],
   );
@@ -111,10 +114,11 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
     ...listing(`The statements of a happy run, each with how often it comes:`, to.statements),
     ...listing(`The plan of a sweep beside the many live runs:`, to.plan),
   ].join("\n");
-  const { figures, groups, plan, statements } = to;
+  const { groups, plan, statements } = to;
+  const figures = to.writes && to.gateways && figuresOf(to.writes, to.gateways);
   console.log(options.json ? JSON.stringify({ groups, figures, statements, plan, footer }, null, 2) : table);
   if (options.write) write(new URL("../../../docs/bench.md", import.meta.url), "bench-store", table);
-  if (options.write && figures !== undefined && options.parts.length === parts.length)
+  if (options.write && figures !== undefined)
     put(new URL("../../scale/figures.json", import.meta.url), figures, command, `${cpus().length} cores, ${loads}`);
   const missed = groups.flatMap(({ rows }) => rows.filter((row) => row.verdict === "missed"));
   for (const row of missed) console.error(`missed: ${row.what}: ${row.value}, bar ${row.bar}`);
