@@ -119,9 +119,7 @@ const ofFile = Effect.fnUntraced(function* (
   const needed = yield* Queue.sliding<void>(1);
   lease.whenNeeded = () => void Queue.offerUnsafe(needed, undefined);
   const pause = Effect.suspend(() => (lease.isNeeded ? Effect.sleep(fileLookMs) : Queue.take(needed)));
-  const look = Effect.sync(() => {
-    if (lease.isNeeded) listeners.say({ _tag: "Look" });
-  });
+  const look = Effect.sync(() => listeners.say({ _tag: "Look" }));
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(pause, look)));
   const put: SharedCancels["put"] = (...fact) => Effect.andThen(SqlFacts.forget({ database, now }), facts.put(...fact));
   return { cancels: { ...facts, put, driver: (runId) => SqlFacts.driver(database, runId) } };
