@@ -5,7 +5,16 @@
  * makes.
  */
 import { execFile, execFileSync, spawnSync } from "node:child_process";
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -86,8 +95,14 @@ export interface Listening {
  * @param folder where the programs are
  * @param listening left out, only its Unix socket is there
  * @param more further settings, as `name=value`
+ * @param base a base backup that it begins with; left out, it is empty
  */
-export const make = (folder: string, listening?: Listening, more: ReadonlyArray<string> = []): Cluster => {
+export const make = (
+  folder: string,
+  listening?: Listening,
+  more: ReadonlyArray<string> = [],
+  base?: string,
+): Cluster => {
   const root = mkdtempSync(join(tmpdir(), "recorder-pg-"));
   const data = join(root, "data");
   const isRoot = process.getuid?.() === 0;
@@ -111,7 +126,13 @@ export const make = (folder: string, listening?: Listening, more: ReadonlyArray<
     const [command, all] = commandOf(program, args);
     return execFileSync(command, all, { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
   };
-  run("initdb", "-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync");
+  if (base === undefined)
+    run("initdb", "-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync");
+  else {
+    execFileSync("cp", ["-a", base, data]);
+    if (isRoot) execFileSync("chown", ["-R", `${serverUser}:`, data]);
+    chmodSync(data, 0o700);
+  }
   const listens =
     listening === undefined
       ? ["listen_addresses=''"]

@@ -2,7 +2,7 @@
  * `stream-recovery recover`: decides the runs whose process is gone, and says what to do next with each.
  */
 import { Console, Effect } from "effect";
-import { Command } from "effect/cli";
+import { Command, Flag } from "effect/cli";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
 import { type RunStatus, runStatuses } from "../story/RunStatus.ts";
@@ -15,8 +15,19 @@ import { quoted, type Screen } from "./terminal/Screen.ts";
 import { type Cell, table } from "./terminal/Table.ts";
 
 /** `recover`. */
-export const recoverCommand = Command.make("recover", { db: dbFlag, json: jsonFlag }, ({ db, json }) =>
-  withStore("recover", db, (screen) => recover(json, screen)),
+export const recoverCommand = Command.make(
+  "recover",
+  {
+    db: dbFlag,
+    restored: Flag.Boolean("restored").pipe(
+      Flag.withDescription(
+        "The store was put back to an earlier moment: ask about everything that would go on, whatever was decided or answered before that",
+      ),
+      Flag.withDefault(false),
+    ),
+    json: jsonFlag,
+  },
+  ({ db, json, restored }) => withStore("recover", db, (screen) => recover(json, screen, restored)),
 ).pipe(
   Command.withDescription(
     `Decide the runs whose process is gone, by the policy and from their recorded facts: what is safe is offered for a retry, what is not becomes a question. Reaches no provider; a second time it finds nothing. A process that is only silent is watched for as long as its lease is before its runs are taken.${exitCodesHelp}`,
@@ -25,20 +36,29 @@ export const recoverCommand = Command.make("recover", { db: dbFlag, json: jsonFl
   Command.withExamples([
     { command: "stream-recovery recover", description: "After a crash, and at every boot" },
     { command: "stream-recovery runs list --state asking", description: "What it left to you" },
+    {
+      command: "stream-recovery recover --restored",
+      description: "After a backup was restored, before any program starts",
+    },
   ]),
 );
 
 /** Runs after which there is progress on stderr: fewer are done before a person looks. */
 const progressFromRuns = 200;
 
-/** Recovers, and prints what it found. */
-export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen: Screen) {
+/**
+ * Recovers, and prints what it found.
+ *
+ * @param restored the store was put back to an earlier moment
+ */
+export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen: Screen, restored = false) {
   const inPlace = process.stderr.isTTY === true;
   const recorder = yield* RunRecorder;
   // Watching comes first: what is found then is taken at once. A process that was killed a moment ago is waited for too: a
   // person who types this after a crash wants its runs, and not the word that it lives.
   yield* toldToWait("recover", recorder.orphans(1, { waits: "all" }), lately);
   const report = yield* CrashRecovery.recover({
+    restored,
     onProgress: (runs) =>
       runs < progressFromRuns
         ? Effect.void
@@ -51,12 +71,17 @@ export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen
   const known = new Set(report.runs.map(({ run_id }) => run_id));
   const left = silent.filter(({ run_id }) => !known.has(run_id)).length;
   if (left > 0) yield* Console.error(`recover: ${leftText(left)}`);
+  if (restored && report.counts.asked > 0) yield* Console.error(`recover: ${lessText}`);
   yield* Console.log(json ? JSON.stringify(report, null, 2) : recoverText(report, screen, left));
 });
 
 /** Said while a process that was heard of a moment ago is waited for. */
 const lately =
   "runs are driven by another process; waiting for its next sign of life, or until its lease is over where it has died";
+
+/** Said of questions about what an older record knows. */
+const lessText =
+  "these records say less than what happened: before you answer retry, look at what the run did outside, its tools above all";
 
 /** Most runs of silent processes that are counted. */
 const silentMax = 1_000;

@@ -55,7 +55,36 @@ export interface PlanOptions {
   readonly cancelled?: boolean;
   /** Why the run ends where it would have to go on and cannot; by default `not_resumable`. */
   readonly unresumable?: string;
+  /** The store was put back to an earlier moment: what would go on by a word of then is asked about anew. */
+  readonly restored?: boolean;
 }
+
+/**
+ * Whether the run would begin something by a word that is on record: a retry that was decided, an answer, or a question that takes
+ * `retry` when it expires.
+ */
+export const goesOnByItself = (record: RunRecord.RunRecord): boolean => {
+  const due = Orphan.due(record);
+  return due !== undefined && wordToGoOn(due) !== undefined;
+};
+
+/** The incident of such a word; undefined where nothing begins by itself. */
+const wordToGoOn = (due: Orphan.Due): RunIncident | undefined => {
+  switch (due._tag) {
+    case "decide":
+      return undefined;
+    case "offered":
+      return due.incident;
+    case "answered":
+      return begins(due.choice) ? due.incident : undefined;
+    case "waiting":
+      return due.question.expires_at !== undefined && begins(Question.expiryChoice(due.question))
+        ? due.incident
+        : undefined;
+  }
+};
+
+const begins = (choice: Choice): boolean => choice === "retry" || choice === "continue";
 
 /**
  * Plans the next step of a run that no process drives.
@@ -68,6 +97,13 @@ export const next = (record: RunRecord.RunRecord, options: PlanOptions): Recover
   if (due === undefined) return write(ended(record, End.stopped("not_started"), options.now), { outcome: "stopped" });
   const cancelled = options.cancelled === true ? Orphan.cancelled(record) : undefined;
   if (cancelled !== undefined) return decided(record, cancelled, options);
+  const word = options.restored === true ? wordToGoOn(due) : undefined;
+  const [attempt] = Orphan.lastResponse(record);
+  if (word !== undefined && attempt !== undefined) {
+    const { budget, failure, run } = word;
+    const input = { facts: Orphan.afterCrash(word.facts), failure, run, budget };
+    return decided(record, { _tag: "decide", attempt, input }, options);
+  }
   switch (due._tag) {
     case "decide":
       return decided(record, due, options);

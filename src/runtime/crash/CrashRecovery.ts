@@ -22,6 +22,7 @@ import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import * as StoredCancels from "../attach/StoredCancels.ts";
 import { answeredHere } from "../questions/DurableQuestions.ts";
+import * as CrashPlan from "./CrashPlan.ts";
 import { endByHand, isOverdue, type Outcome, type Row, type TendOptions, tend } from "./Takeover.ts";
 
 export { resumesMax } from "../../domain/Limits.ts";
@@ -84,7 +85,9 @@ const recovered = (options: RecoverOptions, isWhole: boolean): Effect.Effect<Rep
         return batch;
       });
     const more = yield* eachOrphan(recorder, limit, tended);
-    const overdue = isWhole ? yield* overdueRuns(recorder, limit - rows.length) : nothingOverdue;
+    const overdue = isWhole
+      ? yield* overdueRuns(recorder, limit - rows.length, options.restored === true)
+      : nothingOverdue;
     for (let at = 0; at < overdue.runIds.length; at += batchRuns) {
       yield* tended(overdue.runIds.slice(at, at + batchRuns));
     }
@@ -137,15 +140,23 @@ const eachOrphan = (
     return true;
   });
 
-/** Parked runs whose question was answered or has expired. The process that took the answer may have died before it acted. */
+/**
+ * Parked runs whose question was answered or has expired. The process that took the answer may have died before it acted.
+ *
+ * @param restored those too that would go on by a word of before
+ */
 const overdueRuns = (
   recorder: RunRecorder["Service"],
   limit: number,
+  restored: boolean,
 ): Effect.Effect<{ readonly runIds: ReadonlyArray<string>; readonly more: boolean }, RecorderError> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock;
     const overdue = waitingRuns(recorder, batchRuns).pipe(
-      Stream.filter((record) => isOverdue(record, clock.currentTimeMillisUnsafe())),
+      Stream.filter(
+        (record) =>
+          isOverdue(record, clock.currentTimeMillisUnsafe()) || (restored && CrashPlan.goesOnByItself(record)),
+      ),
       // One more than may be looked after says that there are more.
       Stream.take(limit + 1),
       Stream.map(({ run_id }) => run_id),

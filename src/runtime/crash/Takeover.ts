@@ -25,6 +25,11 @@ export interface TendOptions {
   readonly unresumable?: (runId: string) => string | undefined;
   /** The run's user has cancelled it. */
   readonly cancelled?: boolean;
+  /**
+   * The store was put back to an earlier moment, and its records say less than what happened: nothing goes on without a person's
+   * word, and no word counts that was said before.
+   */
+  readonly restored?: boolean;
 }
 
 /** Where a run stands; `skipped`: another process holds it, or has ended it meanwhile. */
@@ -122,16 +127,19 @@ const steps = (
 ): Effect.Effect<Tended, RecorderError> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock;
-    const { cancelled = false, terms } = options;
+    const { cancelled = false, restored = false } = options;
+    // A question about what an older record knows waits for its person: it takes nothing when it expires.
+    const terms = restored ? undefined : options.terms;
     const unresumable = options.unresumable?.(claimed.run_id);
     let record = claimed;
     for (let step = 1; ; step += 1) {
       const planned = CrashPlan.next(record, {
         now: clock.currentTimeMillisUnsafe(),
         jitter: yield* Random.next,
-        policy: policyOf(record, options.policies ?? []),
+        policy: restored ? unknownPolicy : policyOf(record, options.policies ?? []),
         ...(terms === undefined ? {} : { terms }),
         ...(cancelled ? { cancelled } : {}),
+        ...(restored ? { restored } : {}),
         ...(unresumable === undefined ? {} : { unresumable }),
       });
       const { standing } = planned;
