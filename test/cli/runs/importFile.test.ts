@@ -2,14 +2,17 @@
  * Moves a file of runs with the command line: each call is a process of its own, as a person types it.
  */
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterAll, assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as CommandLine from "../CommandLine.ts";
 import * as S from "../Stored.ts";
+import * as KilledImport from "./KilledImport.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "moves-"));
 const at = (name: string) => join(folder, name);
@@ -72,6 +75,29 @@ describe("runs export --all and runs import", () => {
       "runs import: asks: another record of this id is there, and stays\nruns import: one run not taken\n",
     );
   }, 60_000);
+
+  it("that was killed in its middle is done again: what is there already is said, nothing is there twice and nothing lost", async () => {
+    const db = at("killed.db");
+    const count = async () => {
+      if (!(await readdir(folder)).includes("killed.db")) return 0;
+      const file = new DatabaseSync(db, { readOnly: true });
+      try {
+        return Number(file.prepare("SELECT count(*) AS n FROM stream_recovery_runs").get()?.n);
+      } catch {
+        // It has no tables yet.
+        return 0;
+      } finally {
+        file.close();
+      }
+    };
+    const again = await KilledImport.killed(db, count);
+    assert.deepStrictEqual(
+      [again.code, again.stdout],
+      [0, `${KilledImport.runs - KilledImport.committed} runs added, ${KilledImport.committed} there already\n`],
+    );
+    const { stdout } = await run(["export", "--all", "--db", db]);
+    assert.deepStrictEqual(KilledImport.said([stdout]), KilledImport.said(KilledImport.lines));
+  }, 120_000);
 
   it("take a run along that a process drives where that is asked for", async () => {
     const db = at("live.db");

@@ -1,9 +1,18 @@
 import { DatabaseSync } from "node:sqlite";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Exit, Scope } from "effect";
+import { Effect, Exit, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import type * as RunRecord from "../../../src/recorder/RunRecord.ts";
-import { fileLineBytesMax, type RunFileError } from "../../../src/recorder/transfer/RunFile.ts";
+import {
+  endLine,
+  fileLineBytesMax,
+  headLine,
+  type RunFileError,
+  runLine,
+} from "../../../src/recorder/transfer/RunFile.ts";
+import { take } from "../../../src/recorder/transfer/RunFileReader.ts";
+import { fileOf } from "../../../src/recorder/transfer/RunFileWriter.ts";
+import type { RunTransfer } from "../../../src/recorder/transfer/RunTransfer.ts";
 import * as E from "../Entries.ts";
 import * as Folder from "../sql/SqlFolder.ts";
 import { record } from "../suite/Bench.ts";
@@ -207,6 +216,51 @@ describe("a store that is given runs", () => {
       assert.strictEqual(damaged, 1);
       assert.strictEqual(file.at(-1), endOf(2));
     }).pipe(Effect.scoped),
+  );
+});
+
+describe("a file of any length", () => {
+  it.effect("is held a batch at a time, and so is a store that is written to one", () =>
+    Effect.gen(function* () {
+      const [runs, piece] = [2_000, 10];
+      const key = "ab".repeat(32);
+      let [made, most, kept] = [0, 0, 0];
+      const record = E.folded(E.life("r"));
+      if (record === undefined) return assert.fail("a life is a record");
+      const texts = function* () {
+        yield headLine(7, key);
+        for (made = 0; made < runs; made += 1) yield runLine({ ...record, run_id: `run ${made}` });
+        yield endLine({ runs, left_out: 0 });
+      };
+      const transfer: RunTransfer = {
+        key: Effect.succeed(key),
+        page: (from = 0, limit) => {
+          most = Math.max(most, limit);
+          const left = Math.min(limit, runs - from);
+          const next = from + left < runs ? from + left : undefined;
+          return Effect.succeed({
+            runs: Array.from({ length: left }, () => ({ record, isDriven: false })),
+            damaged: [],
+            next,
+          });
+        },
+        put: (_, records) => {
+          most = Math.max(most, made - kept);
+          kept += records.length;
+          return Effect.succeed(records.map(() => "added" as const));
+        },
+      };
+      let number = 0;
+      const lines = Stream.map(Stream.fromIterable(texts(), { chunkSize: piece }), (text) => {
+        number += 1;
+        return { number, text: text.trim(), tooLong: false };
+      });
+      assert.strictEqual((yield* take(transfer, lines)).added, runs);
+      assert.isAtMost(most, 100 + piece);
+      most = 0;
+      assert.strictEqual(yield* Stream.runCount(fileOf(transfer, { at: 7, takesDriven: false })), runs + 2);
+      assert.isAtMost(most, 200);
+    }),
   );
 });
 
