@@ -46,12 +46,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/client/CredentialDigest.test.ts", named: "where the key is another one" }],
   },
   {
-    name: "what was held back is lost where its run ends in the step of its source",
+    name: "what waits for a reader is lost where its run ends in the step of its source",
     breaks: "L7: every part is handed over",
     within: "isWhole",
     find: "if (attempt.flow.isUnsettled || !attempt.hasClosed) return false;",
     replace: "if (!attempt.hasClosed) return false;",
-    proofs: [{ test: whole, named: "hands over all that was held" }],
+    proofs: [{ test: whole, named: "hands over what has waited for its reader" }],
   },
   {
     name: "a run ends while its source still closes",

@@ -9,6 +9,7 @@ import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { commitsTogether, RunRecorder, writeAtOnceOf } from "../../../src/recorder/RunRecorder.ts";
 import { fromReader, type Polled } from "../../../src/runtime/attempt/AsyncSource.ts";
+import { Presence } from "../../../src/runtime/contract/Presence.ts";
 import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
@@ -119,6 +120,16 @@ describe("A run whose response is whole", () => {
         const { events, record } = yield* played([hello, done], { reveal: "on_complete" });
         assert.deepStrictEqual(events, ["AttemptStarted", "hello", "done", "RunCompleted"]);
         assert.strictEqual(record?.end?.state, "completed");
+      }).pipe(Effect.provide(layer(store))),
+    );
+
+    it.live(`hands over what has waited for its reader before it says so, where the store ${store}`, () =>
+      Effect.gen(function* () {
+        const presence = new Presence();
+        presence.leaves();
+        const { events, record } = yield* played([hello, done], { taps: { presence } });
+        assert.deepStrictEqual(events, ["AttemptStarted", "hello", "done", "RunCompleted"]);
+        assert.deepStrictEqual([record?.end?.state, record?.attempts[0]?.facts.shown], ["completed", "text"]);
       }).pipe(Effect.provide(layer(store))),
     );
 
