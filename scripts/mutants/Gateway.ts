@@ -250,8 +250,10 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a line of the log holds what breaks it",
     breaks: "nothing from outside forges a line",
     within: "lineOf",
-    find: 'return safe([time, level.toUpperCase().padEnd(5), plainOf(message), ...shown].join(" "));',
-    replace: 'return [time, level.toUpperCase().padEnd(5), plainOf(message), ...shown].map((it) => it).join(" ");',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of the sources.
+    find: "return safe(`${time} ${level.toUpperCase().padEnd(5)} ${plainOf(message)}${shown}`);",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of the sources.
+    replace: "return `${time} ${level.toUpperCase().padEnd(5)} ${plainOf(message)}${shown}`;",
     proofs: [{ test: "test/gateway/log/LogLine.test.ts", named: "is one line whatever it says" }],
   },
   {

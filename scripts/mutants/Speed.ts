@@ -248,8 +248,9 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a series is found without the names of its run",
     breaks: "a series counts what its attributes say",
     within: "measure",
-    find: "const name = metric.id + keyOf(labels) + keyOf(attributes);",
-    replace: "const name = metric.id + keyOf(attributes);",
+    find: "let ofLabels = series.get(labels);\n  if (ofLabels === undefined) {\n    ofLabels = new Map();\n    series.set(labels, ofLabels);",
+    replace:
+      "let ofLabels = series.get(noLabels);\n  if (ofLabels === undefined) {\n    ofLabels = new Map();\n    series.set(noLabels, ofLabels);",
     proofs: [{ test: telemetry, named: "is of its own attributes" }],
   },
   {

@@ -32,32 +32,43 @@ const head = ["time", "level", "message"] as const;
 export const lineOf = (format: LogFormat, event: LogEvent): string => {
   const time = event.date.toISOString();
   const level = event.logLevel.toLowerCase();
-  const { fields, message } = told(event);
-  if (format === "json") return safe(JSON.stringify({ time, level, message, ...Object.fromEntries(fields) }));
-  const shown = fields.map(([name, value]) => `${name}=${textOf(value)}`);
-  return safe([time, level.toUpperCase().padEnd(5), plainOf(message), ...shown].join(" "));
+  if (format === "json") {
+    const fields: Array<readonly [string, unknown]> = [];
+    const message = told(event, (name, value) => fields.push([name, value]));
+    return safe(JSON.stringify({ time, level, message, ...Object.fromEntries(fields) }));
+  }
+  let shown = "";
+  const message = told(event, (name, value) => {
+    shown += ` ${name}=${textOf(value)}`;
+  });
+  return safe(`${time} ${level.toUpperCase().padEnd(5)} ${plainOf(message)}${shown}`);
 };
 
-interface Told {
-  readonly message: string;
-  readonly fields: ReadonlyArray<readonly [string, unknown]>;
-}
-
-/** Texts are the message; records, annotations and a cause are fields. */
-const told = ({ annotations, cause, message }: LogEvent): Told => {
+/**
+ * Texts are the message; records, annotations and a cause are fields.
+ *
+ * @param tell called with each field, in their order
+ * @returns the message
+ */
+const told = ({ annotations, cause, message }: LogEvent, tell: (name: string, value: unknown) => void): string => {
   const parts: ReadonlyArray<unknown> = Array.isArray(message) ? message : [message];
-  const fields: Array<readonly [string, unknown]> = [];
+  let count = 0;
   const take = (name: string, value: unknown): void => {
-    if (value !== undefined && fields.length < fieldsMax) fields.push([nameOf(name), fieldOf(value)]);
+    if (value === undefined || count >= fieldsMax) return;
+    count += 1;
+    tell(nameOf(name), fieldOf(value));
+  };
+  const takeAll = (record: Readonly<Record<string, unknown>>): void => {
+    for (const name of Object.keys(record)) take(name, record[name]);
   };
   const texts: Array<string> = [];
   for (const part of parts) {
-    if (isRecord(part)) for (const name of Object.keys(part)) take(name, part[name]);
+    if (isRecord(part)) takeAll(part);
     else texts.push(typeof part === "string" ? part : String(part));
   }
-  for (const name of Object.keys(annotations)) take(name, annotations[name]);
+  takeAll(annotations);
   if (cause.reasons.length > 0) take("cause", Cause.pretty(cause));
-  return { message: cut(texts.join(" ")), fields };
+  return cut(texts.join(" "));
 };
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>

@@ -198,10 +198,13 @@ export const inOrder = ({
   pending,
   unwritten,
 }: Readonly<Record<"entries" | "pending" | "unwritten", ReadonlyArray<Entry>>>): ReadonlyArray<Entry> => {
-  const [first, ...rest] = entries;
+  // Nearly every write has nothing before it but evidence.
+  const before = unwritten.length === 0 ? pending : unwritten.concat(pending);
+  if (before.length === 0) return entries;
+  const [first] = entries;
   // Evidence of the beginning comes after the entry that begins the run.
-  if (first?._tag === "RunStarted") return [...unwritten, first, ...pending, ...rest];
-  return [...unwritten, ...pending, ...entries];
+  if (first?._tag === "RunStarted") return [...unwritten, first, ...pending, ...entries.slice(1)];
+  return before.concat(entries);
 };
 
 /** What is known of an attempt by now, as an entry. */

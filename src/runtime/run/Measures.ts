@@ -137,8 +137,11 @@ interface Registered {
   readonly pairs: Set<string>;
   /** What every measurement of a run has, by provider and model: those with a place only. */
   readonly labels: Map<string, Map<string | undefined, MeasureAttributes>>;
-  /** The metrics that were updated, each with its attributes: as many as the registry has series of them. */
-  readonly series: Map<string, Metric.Metric<number, unknown>>;
+  /**
+   * The metrics that were updated, each with its attributes, by the labels beside them: as many as the registry has series of them. The
+   * labels of a name without a place are a run's own, and go with it.
+   */
+  readonly series: WeakMap<MeasureAttributes, Map<string, Metric.Metric<number, unknown>>>;
 }
 
 /** Each program has a registry of its own. */
@@ -148,7 +151,7 @@ const registeredIn = (context: Context.Context<never>): Registered => {
   const registry = Context.get(context, Metric.MetricRegistry);
   const found = registered.get(registry);
   if (found !== undefined) return found;
-  const made: Registered = { providers: new Set(), pairs: new Set(), labels: new Map(), series: new Map() };
+  const made: Registered = { providers: new Set(), pairs: new Set(), labels: new Map(), series: new WeakMap() };
   registered.set(registry, made);
   return made;
 };
@@ -206,11 +209,16 @@ export const measure = <State>(
     return;
   }
   const { series } = registeredIn(context);
-  const name = metric.id + keyOf(labels) + keyOf(attributes);
-  let one = series.get(name);
+  let ofLabels = series.get(labels);
+  if (ofLabels === undefined) {
+    ofLabels = new Map();
+    series.set(labels, ofLabels);
+  }
+  const name = metric.id + keyOf(attributes);
+  let one = ofLabels.get(name);
   if (one === undefined) {
     one = make(defined(labels, attributes));
-    series.set(name, one);
+    ofLabels.set(name, one);
   }
   one.updateUnsafe(value, context);
 };
