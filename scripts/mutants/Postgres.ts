@@ -322,4 +322,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: 'sqlStateOf(error) === "42500"',
     proofs: [{ test: shelves, named: "may not drop tables" }],
   },
+  {
+    name: "each last step of a process waits anew for a server that says nothing",
+    breaks: "a process ends",
+    within: "opened",
+    find: "yield* Effect.forkIn(Effect.interruptible(over), ending);",
+    replace: "void over;",
+    proofs: [{ test: "test/recorder/postgres/PostgresOperation.test.ts", named: "(--delivery-log)" }],
+  },
 ];

@@ -11,7 +11,14 @@ import type { Path } from "../paths/Path.ts";
  */
 let key = generateKeySync("hmac", { length: 256 });
 
-/** Makes the digests of several processes that serve as one the same. Called before the first one is made. */
+/**
+ * Makes the digests of several processes that serve as one the same. Called before the first one is made.
+ *
+ * The key is this process's, and not a gateway's: paths and their waits are those of the process, and so are the clients that make the
+ * digests outside of any gateway. Where one process has gateways over several stores, the last one's key counts for all. The others then
+ * share no announced wait of a credential with their own stores' gateways, each of which hears of it from the provider; nothing else
+ * rests on these digests, and no store can read a credential from those of another.
+ */
 export const keyedBy = (shared: KeyObject): void => {
   key = shared;
   known.clear();
