@@ -1,0 +1,83 @@
+/**
+ * A gateway whose file of runs stands on a disk without room: a small file system of its own, where this user may make one.
+ */
+import { spawnSync } from "node:child_process";
+import { closeSync, ftruncateSync, openSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { assert, describe, it } from "@effect/vitest";
+import { Context, Effect } from "effect";
+import { StoreHealth } from "../../../src/gateway/api/StoreHealth.ts";
+import { unrecordedHeader } from "../../../src/gateway/proxy/StoreWord.ts";
+import { Answers } from "../../../src/testing/index.ts";
+import * as Folder from "../../recorder/sql/SqlFolder.ts";
+import { ask, eventually, stage, turn, whole } from "../attach/AttachCases.ts";
+
+/** A call would wait for the store. */
+const events = Answers.render("openai-chat", 1, { content: [{ text: 4 }] }).map(({ frame }) => Buffer.from(frame));
+
+const [mount, unmount] = ["mount", "umount"];
+
+/** A file system of two MiB; undefined where this user may not make one. */
+const smallDisk = Effect.acquireRelease(
+  Effect.map(Folder.folder, (path) => {
+    const mounted = spawnSync(mount, ["-t", "tmpfs", "-o", "size=2m", "tmpfs", path]);
+    return mounted.status === 0 ? path : undefined;
+  }),
+  (path) => Effect.sync(() => path !== undefined && spawnSync(unmount, ["-l", path])),
+);
+
+/** Writes a file until nothing more is taken; gives what makes room again. */
+const filled = (path: string): (() => void) => {
+  const fd = openSync(path, "w");
+  for (let bytes = 64 * 1024; bytes > 0; ) {
+    try {
+      writeSync(fd, Buffer.alloc(bytes));
+    } catch {
+      bytes = Math.floor(bytes / 2);
+    }
+  }
+  return () => {
+    ftruncateSync(fd, 0);
+    closeSync(fd);
+  };
+};
+
+describe("a gateway whose file of runs has a full disk", () => {
+  it.live("shows text to its end and says so, and what ended is on record once when there is room", () =>
+    Effect.gen(function* () {
+      const disk = yield* smallDisk;
+      if (disk === undefined) return;
+      const it = yield* stage(events, { db: join(disk, "runs.db"), lingerMs: 0 });
+      const before = ask(it, "openai-chat");
+      const sent = yield* it.nth(0);
+      sent.send(3);
+      yield* eventually(() => (before.got().byteLength > 0 ? true : undefined));
+      const room = filled(join(disk, "filler"));
+      const clients = [before];
+      // A log that is there already takes a few more pages.
+      for (let said: unknown; said === undefined; ) {
+        const behind = ask(it, "openai-chat");
+        (yield* it.nth(clients.length)).finish();
+        clients.push(behind);
+        said = (yield* whole(behind)).head?.headers[unrecordedHeader];
+        assert.include([undefined, "disk_full"], said);
+      }
+      assert.strictEqual((yield* Context.get(it.services, StoreHealth).state).reason, "disk_full");
+      sent.finish();
+      for (const client of clients) {
+        const { body, broken } = yield* whole(client);
+        assert.isFalse(broken);
+        assert.strictEqual(body.toString(), Buffer.concat(events).toString());
+      }
+      room();
+      const ended = yield* it.until((runs) => {
+        const all = runs.filter(({ end }) => end !== undefined);
+        return all.length >= clients.length ? all : undefined;
+      });
+      assert.lengthOf(ended, clients.length);
+      assert.deepStrictEqual([...new Set(ended.map(({ end }) => end?.state))], ["completed"]);
+      assert.lengthOf(it.asked, clients.length);
+      while ((yield* Context.get(it.services, StoreHealth).state).writes === "failing") yield* turn;
+    }).pipe(Effect.scoped),
+  );
+});
