@@ -44,7 +44,7 @@ for (let round = 1; round <= rounds; round += 1) {
   const cluster = Cluster.make(programs);
   try {
     for (const it of played.includes("agents") ? ofAgents : []) {
-      const { problems, remains } = await Effect.runPromise(Effect.scoped(NodePlaying.play(it, cluster)));
+      const { problems, remains } = await Effect.runPromise(NodePlaying.play(it, cluster));
       for (const { asked, lateMs, record, run } of remains) {
         const end = record?.end?.reason ?? record?.state;
         console.log(`agents, ${it}, ${run}: ${end}, asked ${asked.join(" + ")}${seconds(lateMs)}`);

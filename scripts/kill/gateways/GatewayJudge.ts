@@ -116,9 +116,9 @@ const undecided = ({ records, slowness }: GatewayRemains): ReadonlyArray<string>
   ]),
 ];
 
-/** What its gateway goes on with no other one takes. */
-const stolen = ({ fault, records }: GatewayRemains): ReadonlyArray<string> =>
-  takesOver.has(fault)
+/** What its gateway goes on with no other one takes. One that has no time to beat within its lease counts as dead. */
+const stolen = ({ fault, records, slowness }: GatewayRemains): ReadonlyArray<string> =>
+  takesOver.has(fault) || slowness >= slownessMax
     ? []
     : records
         .filter(({ end, incidents }) => end?.reason === "client_gone" || incidents.some(isCrash))

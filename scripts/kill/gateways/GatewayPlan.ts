@@ -57,7 +57,7 @@ export const states: Readonly<Record<GatewayState, State>> = {
   /** Nothing visible has come. */
   waiting: {
     answers: [{ content: [{ text: 8 }], first_delay_ms: 9_000 }, quick],
-    isReached: ({ asked }) => asked === 1,
+    isReached: ({ asked }) => asked > 0,
     requests: 1,
   },
   shown: {

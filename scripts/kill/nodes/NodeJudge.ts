@@ -9,6 +9,9 @@ import { type Fault, leaseMs, type NodeRun, states } from "./NodePlan.ts";
 /** A node is believed to be dead behind its lease, and its runs are decided soon after. */
 const decidedMsMax = leaseMs + 5_000;
 
+/** On a machine that is slower than this, a node may have no time to beat within its lease. */
+const slownessMax = 2;
+
 /** What is left of a run. */
 export interface NodeRemains {
   readonly run: NodeRun["run"];
@@ -65,8 +68,10 @@ const shownTwice = ({ diaries, fault, record }: NodeRemains): ReadonlyArray<stri
   ];
 };
 
-/** What a living node goes on with no other one takes, whatever their clocks say. */
-const stolen = ({ fault, record }: NodeRemains): ReadonlyArray<string> =>
-  !takesOver.has(fault) && record?.incidents.some(({ failure }) => failure.kind === "crashed") === true
+/** What a living node goes on with no other one takes, whatever their clocks say. One that has no time to beat counts as dead. */
+const stolen = ({ fault, record, slowness }: NodeRemains): ReadonlyArray<string> =>
+  slowness < slownessMax &&
+  !takesOver.has(fault) &&
+  record?.incidents.some(({ failure }) => failure.kind === "crashed") === true
     ? ["a living node has lost it"]
     : [];

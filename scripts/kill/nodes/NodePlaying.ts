@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Context, Effect, Layer, type Scope } from "effect";
+import { Context, Data, Effect, Layer, type Scope } from "effect";
 import type { Choice } from "../../../src/domain/Decision.ts";
 import { PostgresRunRecorder } from "../../../src/recorder/postgres/PostgresRunRecorder.ts";
 import { openQuestion, type RunRecord } from "../../../src/recorder/RunRecord.ts";
@@ -38,14 +38,30 @@ const lookEveryMs = 50;
 /** Wall clocks of the nodes are so much ahead where that is the fault, in milliseconds. */
 const aheadMs = [3_600_000, 7_200_000, -3_600_000] as const;
 
+/** The first node had lost its runs before anything happened to it: the machine was too busy for its lease. */
+class NodeStarved extends Data.TaggedError("NodeStarved") {}
+
+/** How often a fault is played again whose first node was starved. */
+const againMax = 4;
+
+/** Schemas that were made so far. */
+let schemas = 0;
+
 /** Plays a fault in a schema of its own. */
-export const play = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, unknown, Scope.Scope> =>
+export const play = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, unknown> =>
+  Effect.retry(Effect.scoped(playedOnce(fault, cluster)), {
+    while: (error) => error instanceof NodeStarved,
+    times: againMax,
+  });
+
+const playedOnce = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const folder = yield* Effect.acquireRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "nodes-"))),
       (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
     );
-    const schema = `n_${fault.replace(/\W/g, "_")}`;
+    schemas += 1;
+    const schema = `n_${schemas}`;
     cluster.psql("postgres", `CREATE SCHEMA ${schema}`);
     const direct = `${cluster.address("postgres")}&schema=${schema}`;
     const proxy = yield* SocketProxy.make(cluster.socket);
@@ -119,6 +135,8 @@ const reached = Effect.fnUntraced(function* (bench: Bench) {
   const until = performance.now() + reachedMsMax;
   for (;;) {
     const records = yield* recordsOf(bench);
+    const isLost = records.some((it) => it?.incidents.some(({ failure }) => failure.kind === "crashed") === true);
+    if (isLost) return yield* new NodeStarved();
     const missing = runs.filter(({ run }, index) => {
       const record = records[index];
       return record === undefined || !states[run].isReached({ record, marks: Diary.marks(bench.folder, run) });

@@ -99,6 +99,9 @@ describe("The judge of gateways", () => {
 
   it("lets a busy machine take as much longer as it is slower", () => {
     assert.deepStrictEqual(problems({ ...good, slowness: 2, records: [recordOf(15_000, E.ended(gone))] }), []);
+    assert.lengthOf(problems({ ...good, slowness: 2, records: [recordOf(16_001, E.ended(gone))] }), 1);
+    const starved = { ...kept, slowness: 2, records: [recordOf(1, E.ended(gone))] };
+    assert.deepStrictEqual(problems({ ...good, ...starved }), []);
   });
 
   for (const [name, [more, problem]] of Object.entries(bad)) {

@@ -27,8 +27,8 @@ describe("Three nodes over one PostgreSQL", () => {
     () =>
       Effect.gen(function* () {
         const server = yield* cluster;
-        const first = yield* Effect.forEach(together, (it) => Effect.scoped(play(it, server)), { concurrency: 2 });
-        const rest = yield* Effect.forEach(alone, (it) => Effect.scoped(play(it, server)));
+        const first = yield* Effect.forEach(together, (it) => play(it, server), { concurrency: 2 });
+        const rest = yield* Effect.forEach(alone, (it) => play(it, server));
         const played = [...first, ...rest];
         assert.deepStrictEqual(
           played.flatMap(({ problems }) => problems),
