@@ -22,6 +22,7 @@ import { LostPaths } from "./attempt/LostPaths.ts";
 import type { AttachOptions, AttachRefused } from "./contract/AttachRefused.ts";
 import { passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
+import { Roster } from "./contract/Roster.ts";
 import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
 import * as Entrance from "./Entrance.ts";
 import type { GroupMember } from "./pacing/Groups.ts";
@@ -116,7 +117,7 @@ const makeProcessor = Effect.gen(function* () {
   yield* Effect.withFiber((fiber) => Effect.sync(() => passSignaturesOn(fiber)));
   const shared = yield* makeShared((yield* ProcessorConfig).drainMs, drawn());
   shared.watchdog.reportTo(new LostPaths(shared.paths, shared.watchdog, yield* Effect.context()));
-  const live = new Map<string, AnyRun>();
+  const live = new Roster<string, AnyRun>();
   const register: Register = { live, lingering: new LingeringRuns(), closed: undefined, starts: 0 };
 
   // The run hears of its loss now, and not at its next write, which may be its end.
@@ -170,7 +171,7 @@ const partsOf = <P, E, R>(events: Stream.Stream<RunEvent<P>, E, R>): Stream.Stre
 const noCalls: ReadonlyArray<never> = [];
 
 interface Register {
-  readonly live: Map<string, AnyRun>;
+  readonly live: Roster<string, AnyRun>;
   readonly lingering: LingeringRuns;
   closed: string | undefined;
   /** Runs that were begun here so far. */

@@ -34,13 +34,17 @@ export interface AsyncSource<A, E> {
   readonly onError: (error: unknown) => E;
 }
 
-// Keyed by the stream itself, so that a stream that was mapped or merged since is read as any other.
-const sources = new WeakMap<object, AsyncSource<unknown, unknown>>();
+/**
+ * Names the source on the very stream that was made of it: a stream that was mapped or merged since has none, and is read as any
+ * other. A `WeakMap` would do as well, but V8's minor collections take its values for alive: each run that it knew would be copied, and
+ * kept until the next full collection.
+ */
+const madeOf = Symbol("source");
 
 /** The source of a stream as `fromAsyncIterable` made it; a stream that was mapped or merged since has none. */
-export const sourceOf = <A, E, R>(stream: Stream.Stream<A, E, R>): AsyncSource<A, E> | undefined =>
-  // The map holds under a stream what that very stream was made of, so its types are the stream's.
-  sources.get(stream) as AsyncSource<A, E> | undefined;
+export const sourceOf = <A, E, R>(
+  stream: Stream.Stream<A, E, R> & { readonly [madeOf]?: AsyncSource<A, E> },
+): AsyncSource<A, E> | undefined => stream[madeOf];
 
 /**
  * Reads an async iterable by chunks.
@@ -69,8 +73,7 @@ export const fromReader = <A, E>(open: () => PolledReader<A>, onError: (error: u
       (reader) => Stream.fromPull(Effect.succeed(pull(reader, onError))),
     ),
   );
-  sources.set(stream, source);
-  return stream;
+  return Object.assign(stream, { [madeOf]: source });
 };
 
 const pull = <A, E>(reader: PolledReader<A>, onError: (error: unknown) => E) => {

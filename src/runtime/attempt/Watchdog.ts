@@ -1,10 +1,9 @@
 /**
  * Watches the clocks of every live attempt with one fiber.
  *
- * An event writes one number into its `Watch`; nothing is armed or raced per event. The fiber sleeps to the nearest
- * deadline of all watches, at most `sweepMs`, and looks; whatever brings a deadline nearer (the first progress, the
- * keep-alive that arms `silence`, the terminal marker, a release) wakes it. A watch that is held (no read outstanding, a
- * tool running) stands still.
+ * An event writes one number into its `Watch`; nothing is armed or raced per event. The fiber sleeps to the nearest deadline of all
+ * watches, at most `sweepMs`, and looks; whatever brings a deadline nearer (the first progress, the keep-alive that arms `silence`,
+ * the terminal marker, a release) wakes it. A watch that is held (no read outstanding, a tool running) stands still.
  *
  * A watch without a byte for a while is no stall yet: its path is asked, by whoever can, and an attempt on a path that is lost
  * ends without its clock. No clock and no look waits for that.
@@ -32,6 +31,7 @@ import {
   suspendLateMs,
   sweepMs,
 } from "../contract/Clocks.ts";
+import { Roster } from "../contract/Roster.ts";
 
 /** What a watch tells its attempt, by the watchdog's fiber. Nothing of it may block. */
 export interface WatchListener {
@@ -51,8 +51,12 @@ export interface PathListener {
   readonly woke: (paths: ReadonlySet<string>) => void;
 }
 
+let nextId = 0;
+
 /** The clocks of one attempt, as numbers. Times are monotonic milliseconds. */
 export class Watch {
+  /** A number of its own. */
+  readonly id = nextId++;
   readonly clocks: Clocks;
   readonly listener: WatchListener;
   readonly #watchdog: Watchdog;
@@ -234,7 +238,7 @@ interface Look {
 /** The shared watcher of one processor. */
 export class Watchdog {
   readonly #clock: Clock.Clock;
-  readonly #watches = new Set<Watch>();
+  readonly #watches = new Roster<number, Watch>();
   /** When the fiber is to wake; infinite while it waits to be woken. */
   #wakesAt = Number.POSITIVE_INFINITY;
   /** Before then no clock can run out: a look for a gap alone asks no watch. */
@@ -279,14 +283,14 @@ export class Watchdog {
     const now = this.now();
     if (this.#isIdle) this.#mark(now);
     const watch = new Watch(this, clocks, listener, now, runElapsedMs);
-    this.#watches.add(watch);
+    this.#watches.set(watch.id, watch);
     if (now < this.#graceUntil) watch.grant(this.#graceUntil - now);
     this.nearer(watch);
     return watch;
   }
 
   unwatch(watch: Watch): void {
-    this.#watches.delete(watch);
+    this.#watches.delete(watch.id);
   }
 
   /** What this process has slept while something was watched, by the monotonic clock, in milliseconds. */
@@ -312,9 +316,9 @@ export class Watchdog {
 
   /** Ends the attempts of a path from which nothing has come since a time. */
   lose(path: string, since: number): void {
-    for (const watch of this.#watches) {
+    for (const watch of this.#watches.values()) {
       if (watch.listener.path !== path || !watch.isSilentSince(since)) continue;
-      this.#watches.delete(watch);
+      this.#watches.delete(watch.id);
       watch.listener.lost?.();
     }
   }
@@ -391,10 +395,10 @@ export class Watchdog {
   #cut(now: number): void {
     this.#nothingBefore = Number.POSITIVE_INFINITY;
     const silent = new Set<string>();
-    for (const watch of this.#watches) {
+    for (const watch of this.#watches.values()) {
       const { clock, at } = watch.nearest();
       if (at <= now) {
-        this.#watches.delete(watch);
+        this.#watches.delete(watch.id);
         watch.listener.stalled(clock);
         continue;
       }
@@ -409,7 +413,7 @@ export class Watchdog {
 
   #isOver(now: number): boolean {
     if (now < this.#nothingBefore) return false;
-    for (const watch of this.#watches) if (watch.nearest().at <= now) return true;
+    for (const watch of this.#watches.values()) if (watch.nearest().at <= now) return true;
     return false;
   }
 
@@ -431,7 +435,7 @@ export class Watchdog {
     this.#graceUntil = now + suspendGraceMs;
     this.#sleptMs += late;
     const paths = new Set<string>();
-    for (const watch of this.#watches) {
+    for (const watch of this.#watches.values()) {
       watch.skip(late, now);
       watch.grant(suspendGraceMs);
       watch.listener.suspended(Math.round(late + ahead));

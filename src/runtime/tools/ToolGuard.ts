@@ -12,6 +12,7 @@ import * as Layer from "effect/Layer";
 import * as Schema from "effect/Schema";
 import { label } from "../../domain/Limits.ts";
 import type { ToolBoundary, ToolEffect } from "../../domain/SideEffects.ts";
+import { Roster } from "../contract/Roster.ts";
 import type { CallReference } from "../contract/ToolCall.ts";
 import type { ToolLedger } from "./ToolLedger.ts";
 
@@ -122,7 +123,7 @@ export declare namespace ToolGuard {
 }
 
 const makeGuard = (): ToolGuard["Service"] => {
-  const ledgers = new Map<string, ToolLedger>();
+  const ledgers = new Roster<string, ToolLedger>();
   const tools = new WeakMap<ToolBoundary, Verifier | undefined>();
 
   const make =
@@ -192,8 +193,8 @@ const outcomeOf = <A, E>(exit: Exit.Exit<A, E>): "settled" | "outcome_unknown" =
     ? "settled"
     : "outcome_unknown";
 
-const forgetOldestEnded = (ledgers: Map<string, ToolLedger>): void => {
-  for (const [id, ledger] of ledgers) {
+const forgetOldestEnded = (ledgers: Roster<string, ToolLedger>): void => {
+  for (const [id, ledger] of ledgers.entries()) {
     if (ledger.ended) {
       ledgers.delete(id);
       return;
