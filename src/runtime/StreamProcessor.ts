@@ -21,6 +21,7 @@ import * as StoredCancels from "./attach/StoredCancels.ts";
 import { LostPaths } from "./attempt/LostPaths.ts";
 import type { AttachOptions, AttachRefused } from "./contract/AttachRefused.ts";
 import { passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
+import { lazily, openedBy } from "./contract/LazyStream.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
 import { Roster } from "./contract/Roster.ts";
 import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
@@ -184,29 +185,40 @@ const stream = <P, E, R>(
   given: RunOptions<P, E, R>,
   discardable: boolean,
 ): Stream.Stream<RunEvent<P>, RunInterrupted, R> =>
-  Stream.transformPull(Stream.empty, (_upstream, scope) =>
-    Effect.gen(function* () {
-      const options = closedBy(register) ?? Entrance.admit(given);
-      if (typeof options === "string") return yield* refuse(given?.runId, register, options);
-      const services = yield* Effect.context<R>();
-      for (let draw = 1; ; draw += 1) {
-        const runId = options.runId ?? (draw === 1 ? yield* makeRunId : `run_${drawn()}`);
-        // One step from the look at the id to the record: of two runs that begin with one id, one begins. A run that is
-        // interrupted in between would be neither live nor ended, and its finalizer would wait for ever.
-        const begun = yield* Effect.uninterruptible(
-          Effect.suspend(() => {
-            const known = taken(register, runId) ?? called(shared, runId);
-            if (known !== undefined) return Effect.succeed(known);
-            const { lingering, tapped } = register.lingering.readBy(options);
-            const run = new Run<P, E, R>(runId, tapped, discardable, shared, services, late);
-            return begin(register, { run, lingering, scope });
-          }),
-        );
-        if (typeof begun !== "string") return begun;
-        if (options.runId !== undefined || draw === drawsMax) return yield* refuse(runId, register, begun);
-      }
-    }),
+  openedBy(
+    lazily(() =>
+      Stream.transformPull(Stream.empty, (_upstream, scope) => pulled(shared, register, given, [discardable, scope])),
+    ),
+    (scope) => pulled(shared, register, given, [discardable, scope]),
   );
+
+/** One generator for all runs: each that is written in a call has a map of its own in V8, which keeps that call's until a full collection. */
+const pulled = Effect.fnUntraced(function* <P, E, R>(
+  shared: Shared,
+  register: Register,
+  given: RunOptions<P, E, R>,
+  [discardable, scope]: readonly [boolean, Scope.Scope],
+): Effect.fn.Return<Taken<P>, RunInterrupted, R> {
+  const options = closedBy(register) ?? Entrance.admit(given);
+  if (typeof options === "string") return yield* refuse(given?.runId, register, options);
+  const services = yield* Effect.context<R>();
+  for (let draw = 1; ; draw += 1) {
+    const runId = options.runId ?? (draw === 1 ? yield* makeRunId : `run_${drawn()}`);
+    // One step from the look at the id to the record: of two runs that begin with one id, one begins. A run that is
+    // interrupted in between would be neither live nor ended, and its finalizer would wait for ever.
+    const begun = yield* Effect.uninterruptible(
+      Effect.suspend(() => {
+        const known = taken(register, runId) ?? called(shared, runId);
+        if (known !== undefined) return Effect.succeed(known);
+        const { lingering, tapped } = register.lingering.readBy(options);
+        const run = new Run<P, E, R>(runId, tapped, discardable, shared, services, late);
+        return begin(register, { run, lingering, scope });
+      }),
+    );
+    if (typeof begun !== "string") return begun;
+    if (options.runId !== undefined || draw === drawsMax) return yield* refuse(runId, register, begun);
+  }
+});
 
 const takenUp = <P, E, R>(
   shared: Shared,

@@ -2,7 +2,7 @@
  * Describes how requests are relayed, and begins the run of one: its attempts, by any of its routes, and what its client may be
  * told of it.
  */
-import { Channel, Clock, Context, Effect, Random, Scope, Stream } from "effect";
+import { Clock, Context, Effect, Random, Scope } from "effect";
 import type * as Json from "../../domain/Json.ts";
 import type { Budget } from "../../domain/RunFacts.ts";
 import * as Tokens from "../../facts/Tokens.ts";
@@ -12,6 +12,7 @@ import type { Tolerance } from "../../provider/Protocols.ts";
 import type { PrefillRule } from "../../provider/seam/Prefills.ts";
 import { fromReader } from "../../runtime/attempt/AsyncSource.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
+import { pullIn } from "../../runtime/contract/LazyStream.ts";
 import { Presence } from "../../runtime/contract/Presence.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { RunOptions, SpentBefore } from "../../runtime/contract/RunOptions.ts";
@@ -197,7 +198,7 @@ export const begin = Effect.fnUntraced(function* (
   const run: RelayRun = { run_id: yield* makeRunId(options.runIdPrefix ?? "run_"), retry_of: repeated?.run_id, plan };
   const observe = options.onEvent;
   const waits = yield* RelayWaits.make(options.onWaited);
-  heads.opened = (attempt) => waits.opened(attempt);
+  heads.tellsOpened(waits);
   const reader = new RelayReader(heads, {
     observe: (event) => {
       waits.heard(event);
@@ -213,7 +214,7 @@ export const begin = Effect.fnUntraced(function* (
     taps: { presence, ...taps },
   });
   // `Stream.toPull` would put a copy of all services, and a semaphore, around every pull.
-  const pull = yield* Channel.toPullScoped(Stream.toChannel(events), scope);
+  const pull = yield* pullIn(events, scope);
   const spends = (cancelled: boolean) =>
     spending(run, options, before, () => ({ spent: reader.attempts - waits.pathAttempts - 1, cancelled }));
   return {

@@ -125,7 +125,7 @@ class Copying {
     const { head = "first" } = this.#options;
     if (head === "content") return;
     if (head === "first") {
-      heads.whenReleased = (released) => this.#safely(() => this.#heads(released));
+      heads.whenReleased((released) => this.#safely(() => this.#heads(released)));
       if (heads.firstReleased !== undefined) this.#heads(heads.firstReleased);
     } else if (run.plan.streaming) {
       this.#patience = { act: () => this.#isPatientNoMore(), at: 0, place: -1 };

@@ -47,12 +47,20 @@ export class RelayHeads {
   readonly #waiting = new Set<RelayPart>();
   #isForgotten = false;
 
-  /** Told of the head that completes `released`, in the same step. */
-  whenReleased: ((head: RelayHead) => void) | undefined;
+  #released: ((head: RelayHead) => void) | undefined;
   /** What `released` was completed with. */
   firstReleased: RelayHead | undefined;
-  /** Told of each attempt that begins. */
-  opened: ((attempt: number) => void) | undefined;
+  #opened: { readonly opened: (attempt: number) => void } | undefined;
+
+  /** Calls back with the head that completes `released`, in the same step. */
+  whenReleased(told: (head: RelayHead) => void): void {
+    this.#released = told;
+  }
+
+  /** Tells of each attempt that begins, from now on. */
+  tellsOpened(listener: { readonly opened: (attempt: number) => void }): void {
+    this.#opened = listener;
+  }
 
   /**
    * An attempt begins.
@@ -64,7 +72,7 @@ export class RelayHeads {
     this.attempt = attempt;
     this.endedCleanly = false;
     this.#continues = continues;
-    this.opened?.(attempt);
+    this.#opened?.opened(attempt);
     if (continues) {
       this.calling = false;
       this.#waiting.clear();
@@ -166,7 +174,7 @@ export class RelayHeads {
     if (this.firstReleased !== undefined) return;
     this.firstReleased = head;
     Deferred.doneUnsafe(this.released, Effect.succeed(head));
-    this.whenReleased?.(head);
+    this.#released?.(head);
   }
 
   /**

@@ -43,12 +43,11 @@ export class BodyStore {
    * @param invite called before the first byte is read, and not where the body's own length refuses it
    */
   read(request: IncomingMessage, invite: () => void): Effect.Effect<Bytes, BodyRefused, Scope.Scope> {
-    return Effect.gen({ self: this }, function* () {
-      const take = yield* this.#account;
+    return Effect.flatMap(this.#account, (take) => {
       if (Number(request.headers["content-length"] ?? 0) > this.#limits.maxBodyBytes)
-        return yield* new BodyRefused({ reason: "too_long" });
+        return Effect.fail(new BodyRefused({ reason: "too_long" }));
       invite();
-      return yield* gathered(request, take);
+      return gathered(request, take);
     });
   }
 

@@ -7,6 +7,7 @@
 import * as Cause from "effect/Cause";
 import * as Effect from "effect/Effect";
 import * as Stream from "effect/Stream";
+import { lazily } from "../contract/LazyStream.ts";
 
 /** Elements that are read ahead of the reader's demand. */
 export const readAheadMax = 64;
@@ -67,10 +68,12 @@ export const fromAsyncIterable = <A, E>(
  */
 export const fromReader = <A, E>(open: () => PolledReader<A>, onError: (error: unknown) => E): Stream.Stream<A, E> => {
   const source: AsyncSource<A, E> = { open, onError };
-  const stream = Stream.unwrap(
-    Effect.map(
-      Effect.acquireRelease(Effect.sync(source.open), (reader) => Effect.sync(() => reader.close())),
-      (reader) => Stream.fromPull(Effect.succeed(pull(reader, onError))),
+  const stream = lazily(() =>
+    Stream.unwrap(
+      Effect.map(
+        Effect.acquireRelease(Effect.sync(source.open), (reader) => Effect.sync(() => reader.close())),
+        (reader) => Stream.fromPull(Effect.succeed(pull(reader, onError))),
+      ),
     ),
   );
   return Object.assign(stream, { [madeOf]: source });
