@@ -6,6 +6,8 @@ import type { Mutant } from "./Mutant.ts";
 
 const health = "test/gateway/api/StoreHealth.test.ts";
 
+const roster = "test/runtime/contract/Roster.test.ts";
+const lazy = "test/runtime/contract/LazyStream.test.ts";
 const direct = "test/runtime/attempt/DirectReading.test.ts";
 
 const atOnce = "test/runtime/run/AtOnce.test.ts";
@@ -18,6 +20,22 @@ const whole = "test/runtime/run/WholeRuns.test.ts";
 
 /** What a fast way gets wrong. */
 export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "a value that was forgotten keeps its place",
+    breaks: "what is over is held by nothing",
+    within: "delete",
+    find: "this.#values[place] = undefined;\n    if (this.#places.size > 0)",
+    replace: "this.#values[place] = undefined;\n    if (this.#places.size > 9)",
+    proofs: [{ test: roster, named: "never gives it for what came to its place" }],
+  },
+  {
+    name: "what opening a stream fails with is what its reader fails with at once",
+    breaks: "a run that is refused is told by its stream",
+    within: "pullIn",
+    find: "return Effect.catchCause(open(scope), (cause) => Effect.succeed(Effect.failCause(cause)));",
+    replace: "return open(scope) as never;",
+    proofs: [{ test: lazy, named: "fails the pull with what its opening failed with" }],
+  },
   {
     name: "the young generation of a gateway is collected when V8 likes",
     breaks: "the p99 of heads",

@@ -51,12 +51,10 @@ export interface PathListener {
   readonly woke: (paths: ReadonlySet<string>) => void;
 }
 
-let nextId = 0;
-
 /** The clocks of one attempt, as numbers. Times are monotonic milliseconds. */
 export class Watch {
-  /** A number of its own. */
-  readonly id = nextId++;
+  static #made = 0;
+  readonly id = Watch.#made++;
   readonly clocks: Clocks;
   readonly listener: WatchListener;
   readonly #watchdog: Watchdog;
