@@ -21,8 +21,8 @@ const whole = "test/runtime/run/WholeRuns.test.ts";
 /** What a fast way gets wrong. */
 export const mutants: ReadonlyArray<Mutant> = [
   {
-    name: "a value that was forgotten keeps its place",
-    breaks: "what is over is held by nothing",
+    name: "a roster drops its values with the first that is over",
+    breaks: "what is under way is found",
     within: "delete",
     find: "this.#values[place] = undefined;\n    if (this.#places.size > 0)",
     replace: "this.#values[place] = undefined;\n    if (this.#places.size > 9)",
@@ -298,9 +298,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "every pull of a relayed stream copies all services of the program",
     breaks: "a stream copies no services",
-    within: "begin",
-    find: "const pull = yield* Channel.toPullScoped(Stream.toChannel(events), scope);",
-    replace: "const pull = yield* Scope.provide(Stream.toPull(events), scope);",
+    within: "pullIn",
+    find: "const open = stream[opener];",
+    replace: "if (scope !== undefined) return Stream.toPull(stream) as never;\n  const open = stream[opener];",
     proofs: [{ test: services, named: "copies no services" }],
   },
   {
