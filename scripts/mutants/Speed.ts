@@ -15,7 +15,6 @@ const telemetry = "test/runtime/run/TelemetryTaps.test.ts";
 const services = "test/adapters/relay/Services.test.ts";
 const chatSplice = "test/provider/openai-chat/Splice.test.ts";
 const kept = "test/gateway/proxy/RequestBody.test.ts";
-const collections = "test/cli/serve/ShortCollections.test.ts";
 const whole = "test/runtime/run/WholeRuns.test.ts";
 
 /** What a fast way gets wrong. */
@@ -35,25 +34,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "return Effect.catchCause(open(scope), (cause) => Effect.succeed(Effect.failCause(cause)));",
     replace: "return open(scope) as never;",
     proofs: [{ test: lazy, named: "fails the pull with what its opening failed with" }],
-  },
-  {
-    name: "the young generation of a gateway is collected when V8 likes",
-    breaks: "the p99 of heads",
-    within: "shorten",
-    find: "if (isV8 &&",
-    replace: "if (!isV8 &&",
-    proofs: [
-      { test: collections, named: "no pause has much to copy" },
-      { test: collections, named: "in each of several workers" },
-    ],
-  },
-  {
-    name: "a gateway collects as it likes, whatever the command line of Node says",
-    breaks: "what an operator has set stays",
-    within: "shorten",
-    find: 'arg.replaceAll("_", "-").includes(flag)',
-    replace: "arg.includes(flag)",
-    proofs: [{ test: collections, named: "what the command line of Node says" }],
   },
   {
     name: "a digest of the key before is given for a credential that was seen",

@@ -22,7 +22,6 @@ import { rereading } from "./serve/Rereading.ts";
 import { servedText } from "./serve/ServedText.ts";
 import { serveFlags } from "./serve/ServeFlags.ts";
 import { type Given, programOf } from "./serve/ServeProgram.ts";
-import { shorten } from "./serve/ShortCollections.ts";
 import * as Supervisor from "./serve/Supervisor.ts";
 
 const fail = failing("serve");
@@ -45,7 +44,6 @@ export const serveCommand = Command.make(
     if (problem !== undefined) return yield* fail(reason, problem);
     if (given.check) return yield* Console.log(servedText(settings, program));
     if (workersOf(program) > 1) return yield* severally(given, program, settings);
-    shorten();
     yield* Layer.build(layer(program, RecoveryPage.layer)).pipe(
       Effect.flatMap((services) => Effect.provideContext(listening(given, program), services)),
       Effect.scoped,

@@ -36,7 +36,6 @@ import { sharedKey } from "../../gateway/workers/SharedKey.ts";
 import * as WorkerBus from "../../gateway/workers/WorkerBus.ts";
 import { SupervisorMessage, type WorkerMessage } from "../../gateway/workers/WorkerControl.ts";
 import * as ProgramWire from "./ProgramWire.ts";
-import { shorten } from "./ShortCollections.ts";
 
 type Start = Extract<SupervisorMessage, { readonly _tag: "Start" }>;
 type Configure = Extract<SupervisorMessage, { readonly _tag: "Configure" }>;
@@ -161,5 +160,4 @@ cluster.worker?.on("disconnect", () => {
   drain();
 });
 
-shorten();
 channel.order({ _tag: "Hello" });
