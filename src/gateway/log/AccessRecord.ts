@@ -4,11 +4,13 @@
  */
 
 import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
+import type { Rule } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
 
 /**
  * What became of a request. `from_memory`: a repeat of a run that had just been given up got the same refusal at once. `attached`: it was given
- * the response of a run that there was. `left`: its client has gone, and its run goes on without it.
+ * the response of a run that there was. `left`: its client has gone, and its run goes on without it. `run_cancelled`: a person ended its run
+ * while its client was there; a client that ends its run by leaving has `cancelled` it.
  */
 export const outcomes = [
   "completed",
@@ -18,6 +20,7 @@ export const outcomes = [
   "refused",
   "from_memory",
   "cancelled",
+  "run_cancelled",
   "failed",
 ] as const satisfies ReadonlyArray<string>;
 
@@ -34,7 +37,8 @@ export interface AccessRecord {
   readonly status?: number;
   /**
    * What became of the request: `completed`, `attached` (it was given the response of a run that there was), `left` (its client has gone, and
-   * its run goes on), `given_up`, `refused`, `from_memory`, `cancelled` (by its client) or `failed`.
+   * its run goes on), `given_up`, `refused`, `from_memory`, `cancelled` (by its client, which left), `run_cancelled` (a person ended the run
+   * while its client was there: on the page, by `runs cancel`, or by the run's name) or `failed`.
    */
   readonly outcome: Outcome;
   /** The name of the upstream; left out for the gateway's own paths and where none was found. */
@@ -254,9 +258,10 @@ export class Access {
   }
 
   get #outcome(): Outcome {
-    const { attached_at, memory_ms, refused, run_id } = this.#facts;
+    const { attached_at, memory_ms, refused, rule, run_id } = this.#facts;
     if (memory_ms !== undefined) return "from_memory";
     if (this.#end === "left") return this.#lingers || attached_at !== undefined ? "left" : "cancelled";
+    if (rule === userCancelled) return "run_cancelled";
     if (attached_at !== undefined) return this.#end === "whole" && refused === undefined ? "attached" : "failed";
     if (this.#givenUp) return "given_up";
     if (refused !== undefined) return run_id === undefined && !failures.has(refused) ? "refused" : "failed";
@@ -266,6 +271,9 @@ export class Access {
 
 /** Refusals that say that the upstream or the gateway failed, not that the request was none to take. */
 const failures: ReadonlySet<string> = new Set(["upstream_failed", "unavailable", "defect", "page"]);
+
+/** The rule of a run that ended because somebody did not want it any more. */
+const userCancelled: Rule = "user_cancelled";
 
 /** Longest method of a record, in characters: Node takes none that is longer. */
 const methodCharactersMax = 32;

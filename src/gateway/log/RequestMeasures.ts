@@ -12,7 +12,7 @@ type Labelled = (attributes: Attributes) => Metric.Metric<number, unknown>;
 
 type Attributes = Readonly<Record<string, string>>;
 
-/** Requests that are over. `reason` is the rule of a run that was given up, or why a request was refused. */
+/** Requests that are over. `reason` is the rule of a run that was given up or that a person cancelled, or why a request was refused. */
 const served: Labelled = (attributes) =>
   Metric.counter("stream_recovery.gateway.served", {
     description: "Requests of clients that are over",
@@ -141,7 +141,7 @@ export const count = (record: AccessRecord): Effect.Effect<void> =>
       upstream: labels.of("upstream", record.upstream),
       client: labels.of("client", record.client),
       outcome,
-      reason: labels.of("reason", outcome === "given_up" ? record.rule : record.refused),
+      reason: labels.of("reason", outcome === "given_up" || outcome === "run_cancelled" ? record.rule : record.refused),
     };
     const told = labels.has(own) ? own : { upstream: other, client: other, outcome, reason: other };
     add(served, 1, told);

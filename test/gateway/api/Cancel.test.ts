@@ -4,10 +4,13 @@
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Fiber } from "effect";
+import { Context, Effect, Fiber, Metric, Redacted } from "effect";
 import * as RecoveryPage from "../../../src/gateway/page/RecoveryPage.ts";
+import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { folder } from "../../cli/ServeProcess.ts";
-import { bodies, type Fronted, front, post, send, serverOf } from "../GatewayCases.ts";
+import { bodies, type Fronted, front, paths, post, recovery, send, serverOf } from "../GatewayCases.ts";
+import { logging } from "../log/Logged.ts";
 
 const event = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", choices: [{ index: 0, delta: { content: "x" } }] })}\n\n`;
 
@@ -55,14 +58,50 @@ describe("a cancel through the API", () => {
     }).pipe(Effect.scoped),
   );
 
+  const silent = serverOf((request) => request.resume());
+
+  for (const [where, upstream, status] of [
+    ["that its client reads", endless, 200],
+    ["whose client waits for its head", silent, 400],
+  ] as const)
+    it.live(`is what the access line and the counted request of a run say ${where}`, () =>
+      Effect.gen(function* () {
+        const { accessed, services, url } = yield* logging(yield* upstream, {}, "Info");
+        let has = status === 400;
+        const onData = () => {
+          has = true;
+        };
+        const client = yield* Effect.forkChild(post(url, "openai-chat", { onData }));
+        const all = Context.get(services, RunRecorder).runs();
+        let run: RunRecord | undefined;
+        while (run === undefined) {
+          run = (yield* all).find((it) => has && it.state === "live");
+          yield* Effect.promise(() => new Promise((next) => setImmediate(next)));
+        }
+        assert.strictEqual((yield* cancelled({ url }, run.run_id)).status, 200);
+        yield* Fiber.join(client);
+        const [line] = yield* accessed(1);
+        const facts = { outcome: "run_cancelled", rule: "user_cancelled", run_id: run.run_id, attempts: 1 };
+        assert.deepInclude<object | undefined>(line, { ...facts, status, path: paths["openai-chat"] });
+        const metrics = yield* Effect.promise(() => send(`${url}/metrics`));
+        assert.match(metrics.text, /served_total\{[^}]*outcome="run_cancelled",reason="user_cancelled"\} 1$/m);
+      }).pipe(
+        Effect.scoped,
+        Effect.provideServiceEffect(
+          Metric.MetricRegistry,
+          Effect.sync(() => new Map()),
+        ),
+      ),
+    );
+
   it.live("is told to a client that waits for its head, in words behind which it does not ask again", () =>
     Effect.gen(function* () {
       let requests = 0;
-      const silent = yield* serverOf((request) => {
+      const counting = yield* serverOf((request) => {
         requests += 1;
         request.resume();
       });
-      const at = yield* front(silent, {}, RecoveryPage.layer);
+      const at = yield* front(counting, {}, RecoveryPage.layer);
       const { client, run } = yield* begun(at, false);
       assert.strictEqual((yield* cancelled(at, run)).status, 200);
       const { headers, status } = yield* Fiber.join(client);
@@ -87,6 +126,50 @@ describe("a cancel through the API", () => {
       assert.strictEqual(site.status, 403);
       assert.strictEqual((yield* at.runs)[0]?.state, "live");
     }).pipe(Effect.scoped),
+  );
+
+  it.live(
+    "takes no word of a token that may not see the page, of none, or of another site, as its siblings do not",
+    () =>
+      Effect.gen(function* () {
+        const [page, plain] = ["a-token-of-24-characters", "another-token-of-some-length"];
+        const named = (name: string, token: string, page: boolean) => ({
+          ...{ name, page, token: Redacted.make(token) },
+          metrics: !page,
+        });
+        const tokens = [named("operator", page, true), named("team", plain, false)];
+        const at = yield* front(yield* endless, { tokens }, RecoveryPage.layer);
+        const { client, run } = yield* begun({ ...at, url: `${at.url}/t/${plain}` });
+        const siblings = ["runs/RUN/cancel", "runs/RUN/answer", "paths/try"].map((it) => it.replace("RUN", run));
+        const words = [undefined, JSON.stringify({ revision: 1, choice: "stop" }), JSON.stringify({ path: "x" })];
+        const barred: ReadonlyArray<readonly [string, Record<string, string>, number, string]> = [
+          ["a token without the page", { "x-recovery-token": plain }, 403, "permission"],
+          ["no token", {}, 401, "token"],
+          ["a wrong token", { "x-recovery-token": `${page}x` }, 401, "token"],
+          ["another site", { "x-recovery-token": page, origin: "https://elsewhere.example" }, 403, "origin"],
+          ["a script of another site", { "x-recovery-token": page, "sec-fetch-site": "cross-site" }, 403, "origin"],
+          [
+            "a form of another site",
+            { "x-recovery-token": page, "sec-fetch-mode": "navigate", "sec-fetch-site": "cross-site" },
+            403,
+            "origin",
+          ],
+        ];
+        for (const [who, headers, status, reason] of barred)
+          for (const [index, path] of siblings.entries()) {
+            const body = words[index];
+            const sent = { method: "POST", headers: { ...asked, ...headers }, ...(body === undefined ? {} : { body }) };
+            const got = yield* Effect.promise(() => send(`${at.url}/recovery/api/${path}`, sent));
+            assert.deepStrictEqual([got.status, recovery(got, "refused")], [status, reason], `${who}: ${path}`);
+            for (const token of [page, plain]) assert.notInclude(got.text, token);
+          }
+        const unsaid = yield* cancelled(at, run, { "x-recovery-token": page });
+        assert.deepStrictEqual([unsaid.status, unsaid.body.reason], [400, "invalid_request"]);
+        assert.strictEqual((yield* at.runs)[0]?.state, "live");
+        const { status } = yield* cancelled(at, run, { ...asked, "x-recovery-token": page });
+        assert.strictEqual(status, 200);
+        assert.isTrue((yield* Fiber.join(client)).broken);
+      }).pipe(Effect.scoped),
   );
 
   it.live("reaches the gateway that drives the run over the same file, and names it", () =>

@@ -22,6 +22,15 @@ const interrupted = new RunInterrupted({
   message: "It failed.",
 });
 
+const cancelled = new RunInterrupted({
+  reason: "do_not_retry",
+  run_id: "gw_1",
+  rule: "user_cancelled",
+  failure: { kind: "cancelled", by: "user" },
+  attempts: 1,
+  message: "It was cancelled.",
+});
+
 describe("the record of a request", () => {
   it("counts how often shown text went on, and says nothing of it where it never did", () => {
     const { access: it } = access();
@@ -83,6 +92,18 @@ describe("the record of a request", () => {
     assert.strictEqual(outcomeOf(refused("token"), ended("whole")), "refused");
     assert.strictEqual(outcomeOf(refused("upstream_failed"), ended("whole")), "failed");
     assert.strictEqual(outcomeOf(refused("given_up"), recalled, ended("whole")), "from_memory");
+    // A person ends the run, or its client does by leaving: both are told to the run as its user's cancel.
+    const userCancelled = (it: Access) => it.followed(cancelled, "gw_1");
+    assert.strictEqual(outcomeOf(userCancelled, ended("broken")), "run_cancelled");
+    assert.strictEqual(outcomeOf(userCancelled, refused("upstream_failed"), ended("whole")), "run_cancelled");
+    const attached = (it: Access) => it.learned({ attached_at: 3 });
+    assert.strictEqual(outcomeOf(attached, userCancelled, ended("broken")), "run_cancelled");
+    // The worker that has the run tells another one, at which the client is, no more than the rule.
+    assert.strictEqual(
+      outcomeOf((it) => it.learned({ rule: "user_cancelled" }), ended("broken")),
+      "run_cancelled",
+    );
+    assert.strictEqual(outcomeOf(ended("left"), userCancelled, ended("broken")), "cancelled");
     // The run notices later than the socket that its client has gone.
     assert.strictEqual(outcomeOf(ended("left"), gaveUp, ended("broken")), "cancelled");
   });
