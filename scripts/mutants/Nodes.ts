@@ -7,6 +7,7 @@ const repeats = "test/gateway/proxy/StoredRepeats.test.ts";
 const waits = "test/gateway/api/StoredPaths.test.ts";
 const groups = "test/runtime/run/SharedGroups.test.ts";
 const outages = "test/recorder/shared/OutageLog.test.ts";
+const storeLog = "test/runtime/run/StoreLog.test.ts";
 
 /** The mutants of facts that processes share, and of what rests on them. */
 export const mutants: ReadonlyArray<Mutant> = [
@@ -153,6 +154,38 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "return Math.max(1, tokensMax / this.#processes);",
     replace: "return tokensMax;",
     proofs: [{ test: groups, named: "each have its part" }],
+  },
+  {
+    name: "nothing says that runs are not recorded",
+    breaks: "what is degraded is said",
+    within: "#kept",
+    find: "yield* this.#backlog.storeTookNone(this.runId, reason);\n",
+    replace: "",
+    proofs: [{ test: storeLog, named: "is said once for all its runs" }],
+  },
+  {
+    name: "nothing says that runs are recorded again",
+    breaks: "what is degraded is said, and its end",
+    within: "storeTookOne",
+    find: "if (this.#outage.isOn) Effect.runForkWith(this.#services)(this.#outage.worked);\n",
+    replace: "",
+    proofs: [{ test: storeLog, named: "is said once for all its runs" }],
+  },
+  {
+    name: "each run that costs another one its entries is a line of the log",
+    breaks: "everything is bounded: a log too",
+    within: "#overflowed",
+    find: "if (now - overflow.saidAt < saidAgainMs) return Effect.void;\n",
+    replace: "",
+    proofs: [{ test: storeLog, named: "says how often" }],
+  },
+  {
+    name: "what was given up in the last minute of an outage is never said",
+    breaks: "what is lost is said",
+    within: "#work",
+    find: "if (this.#runs.size === 0) yield* this.#sayOverflow;\n",
+    replace: "",
+    proofs: [{ test: storeLog, named: "once nothing waits any more" }],
   },
   {
     name: "a store that is away is said with every try",

@@ -5,12 +5,14 @@
  * One fiber of the processor writes them, and sleeps while every run is on record. It knows a run by its writer alone.
  */
 import * as Clock from "effect/Clock";
+import type * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type * as Scope from "effect/Scope";
 import { monotonicMs, realClock } from "../../recorder/MonotonicTime.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
+import { OutageLog, saidAgainMs } from "../../recorder/shared/OutageLog.ts";
 import type { LedgerAttempt } from "../tools/ToolLedger.ts";
 import * as Measures from "./Measures.ts";
 
@@ -56,10 +58,21 @@ export class Backlog {
   #came = 0;
   #wake = Deferred.makeUnsafe<void>();
   #closed = false;
+  readonly #services: Context.Context<never>;
+  readonly #outage = new OutageLog({
+    away: "runs cannot be recorded; what happens is kept until the store takes it",
+    back: "runs are recorded again",
+  });
+  /** What was given up for want of room and is not said yet. Monotonic milliseconds. */
+  readonly #overflow = { runs: 0, entries: 0, run_id: "", saidAt: Number.NEGATIVE_INFINITY };
+
+  private constructor(services: Context.Context<never>) {
+    this.#services = services;
+  }
 
   /** A backlog whose fiber ends with the scope. */
   static readonly make: Effect.Effect<Backlog, never, Scope.Scope> = Effect.gen(function* () {
-    const backlog = new Backlog();
+    const backlog = new Backlog(yield* Effect.context<never>());
     yield* Effect.forkScoped(backlog.#work);
     return backlog;
   });
@@ -99,7 +112,13 @@ export class Backlog {
 
   /** The store has taken a write: it may take what waits. */
   storeTookOne(): void {
+    if (this.#outage.isOn) Effect.runForkWith(this.#services)(this.#outage.worked);
     if (this.#runs.size > 0) this.#ring();
+  }
+
+  /** The store has not taken a write. The log says so for all runs together, and names the one at which it is said. */
+  storeTookNone(run_id: string, reason: string): Effect.Effect<void> {
+    return Effect.annotateLogs(this.#outage.failed(reason), { run_id });
   }
 
   /** Writes what waits a last time, for at most `lastWritesMs`. What comes later is tried once and then given up. */
@@ -113,6 +132,7 @@ export class Backlog {
       if (isOver) yield* this.#giveUp("shutdown");
       else yield* lastPause;
     }
+    yield* this.#sayOverflow;
     this.#closed = true;
   });
 
@@ -127,6 +147,7 @@ export class Backlog {
       const more = Duration.millis(pause - backlogPauseMs);
       if (pause > backlogPauseMs) yield* Effect.raceFirst(Deferred.await(this.#wake), Effect.sleep(more));
       pause = (yield* this.#pass) ? backlogPauseMs : Math.min(pause * 2, backlogPauseMsMax);
+      if (this.#runs.size === 0) yield* this.#sayOverflow;
     }
   });
 
@@ -165,15 +186,44 @@ export class Backlog {
         entries += run.giveUp();
       }
       Measures.measure(Measures.lostEntries, entries, { "stream_recovery.reason": why }, services);
-      return Effect.logError("entries of runs could not be recorded and are given up", {
-        why,
-        runs: runs.length,
-        entries,
-        run_id: runs[0]?.runId,
-      });
+      const lost = { runs: runs.length, entries, run_id: runs[0]?.runId ?? "" };
+      return why === "overflow" ? this.#overflowed(lost) : givenUp(why, lost);
     });
   }
+
+  /** Where the store stays away each new run may cost an older one its entries: that is said at most once a minute. */
+  #overflowed({ entries, run_id, runs }: Lost): Effect.Effect<void> {
+    return Effect.flatMap(Clock.Clock, (clock) => {
+      const now = monotonicMs(clock);
+      const overflow = this.#overflow;
+      overflow.runs += runs;
+      overflow.entries += entries;
+      overflow.run_id = run_id;
+      if (now - overflow.saidAt < saidAgainMs) return Effect.void;
+      overflow.saidAt = now;
+      return this.#sayOverflow;
+    });
+  }
+
+  /** Says what was given up for want of room since that was said last. */
+  readonly #sayOverflow: Effect.Effect<void> = Effect.suspend(() => {
+    const { entries, run_id, runs } = this.#overflow;
+    if (runs === 0) return Effect.void;
+    this.#overflow.runs = 0;
+    this.#overflow.entries = 0;
+    return givenUp("overflow", { runs, entries, run_id });
+  });
 }
+
+/** What was given up; `run_id` is that of one of the runs. */
+interface Lost {
+  readonly runs: number;
+  readonly entries: number;
+  readonly run_id: string;
+}
+
+const givenUp = (why: "overflow" | "shutdown", lost: Lost): Effect.Effect<void> =>
+  Effect.logError("entries of runs could not be recorded and are given up", { why, ...lost });
 
 /** Of an attempt's facts the newest are enough: they only grow (L1). */
 export const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {

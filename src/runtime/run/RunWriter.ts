@@ -406,18 +406,13 @@ export class RunWriter implements Unwritten {
     return made;
   }
 
-  /** The store is away: what happened is kept. The log says so once, until the store takes a write of the run again. */
+  /** The store is away: what happened is kept. */
   #kept(reason: string, told: boolean): Effect.Effect<Written> {
     return Effect.gen({ self: this }, function* () {
       const first = !this.#away;
       this.#away = true;
       if (told) this.#owner.unrecorded(reason, first);
-      if (first) {
-        yield* Effect.logError("a run could not be recorded; what happens is kept until the store takes it", {
-          run_id: this.runId,
-          reason,
-        });
-      }
+      yield* this.#backlog.storeTookNone(this.runId, reason);
       if (this.#unwritten.length > 0) yield* this.#backlog.add(this);
       return "away" as const;
     });

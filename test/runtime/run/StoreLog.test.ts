@@ -1,0 +1,97 @@
+/**
+ * What the log says while the store takes no runs: one warning for all of them, at most one a minute, and a word when it is back.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Context, Deferred, Effect, Layer } from "effect";
+import { TestClock } from "effect/testing";
+import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
+import { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import { commitsAtOnce, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { Backlog, backlogRunsMax, type Unwritten } from "../../../src/runtime/run/Backlog.ts";
+import { RunWriter } from "../../../src/runtime/run/RunWriter.ts";
+import { heard } from "../../recorder/shared/Heard.ts";
+
+/** Writers of one processor over a store that a test takes away. */
+const writing = Effect.fnUntraced(function* (atOnce: boolean) {
+  const memory = Context.get(yield* Layer.build(RunRecorder.layerMemory()), RunRecorder);
+  const store = { away: true };
+  const failed = () => new RecorderError({ reason: "unavailable", run_id: "", message: "the store is away" });
+  const write = () => Effect.suspend(() => (store.away ? Effect.fail(failed()) : Effect.void));
+  const recorder = atOnce
+    ? commitsAtOnce({ ...memory, write }, () => (store.away ? failed() : undefined))
+    : { ...memory, write };
+  const backlog = yield* Backlog.make;
+  const services = yield* Effect.context<never>();
+  const writer = (runId: string) => {
+    const owner = {
+      ...{ runId, elapsedMs: 0, services, stopped: Deferred.makeUnsafe<void>() },
+      ...{ lost: () => undefined, unrecorded: () => undefined },
+    };
+    return new RunWriter(owner, bounded(recorder), backlog);
+  };
+  return { backlog, store, writer };
+});
+
+const parked = [{ _tag: "RunParked", reason: "question" }] as const;
+
+describe("a store that is away", () => {
+  for (const atOnce of [false, true])
+    it.effect(
+      `is said once for all its runs, ${atOnce ? "also where it commits in the very step" : "and its return"}`,
+      () =>
+        Effect.gen(function* () {
+          const { log, said } = heard();
+          yield* Effect.gen(function* () {
+            const { store, writer } = yield* writing(atOnce);
+            const runs = Array.from({ length: 100 }, (_, index) => writer(`r${index}`));
+            for (const run of runs) assert.strictEqual(yield* run.write([...parked], true), "away");
+            for (const run of runs) yield* run.write([...parked], true);
+            yield* TestClock.adjust("150 seconds");
+            store.away = false;
+            yield* TestClock.adjust("1 minute");
+            assert.strictEqual(yield* writer("later").write([...parked], true), "recorded");
+          }).pipe(Effect.scoped, Effect.provide(log));
+          const levels = said.map((line) => line.replace(/ (?:away_ms|failures)=\d+/g, ""));
+          const away = "WARN runs cannot be recorded; what happens is kept until the store takes it: unavailable";
+          assert.deepStrictEqual(levels, [away, away, away, "INFO runs are recorded again"]);
+        }),
+    );
+
+  it.effect("that gives up what it kept says how often, and not each time", () =>
+    Effect.gen(function* () {
+      const { log, said } = heard();
+      yield* Effect.gen(function* () {
+        const backlog = yield* Backlog.make;
+        const flush: Unwritten["flush"] = Effect.succeed("away");
+        for (let run = 0; run < backlogRunsMax + 500; run += 1)
+          yield* backlog.add({ runId: `r${run}`, flush, giveUp: () => 2 });
+        yield* TestClock.adjust("1 minute");
+        yield* backlog.add({ runId: "later", flush, giveUp: () => 2 });
+      }).pipe(Effect.scoped, Effect.provide(log));
+      const lost = said.filter((line) => line.startsWith("ERROR"));
+      assert.lengthOf(lost, 2);
+      assert.match(lost[0] ?? "", /are given up.* why=overflow runs=1 entries=2/);
+      assert.match(lost[1] ?? "", /are given up.* why=overflow runs=500 entries=1000/);
+    }),
+  );
+
+  it.effect("says what it gave up within a minute once nothing waits any more", () =>
+    Effect.gen(function* () {
+      const { log, said } = heard();
+      yield* Effect.gen(function* () {
+        const backlog = yield* Backlog.make;
+        let written: "away" | "recorded" = "away";
+        const flush: Unwritten["flush"] = Effect.sync(() => written);
+        for (let run = 0; run < backlogRunsMax + 3; run += 1)
+          yield* backlog.add({ runId: `r${run}`, flush, giveUp: () => 1 });
+        written = "recorded";
+        yield* TestClock.adjust("10 seconds");
+        assert.strictEqual(backlog.size, 0);
+      }).pipe(Effect.scoped, Effect.provide(log));
+      assert.deepStrictEqual(
+        said.map((line) => line.replace(/^.*why=/, "")),
+        ["overflow runs=1 entries=1 run_id=r0", "overflow runs=2 entries=2 run_id=r2"],
+      );
+    }),
+  );
+});
