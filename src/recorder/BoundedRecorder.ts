@@ -7,6 +7,7 @@
  */
 import * as Cause from "effect/Cause";
 import * as Clock from "effect/Clock";
+import * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
@@ -22,8 +23,10 @@ import {
   listWaitMs,
   type RunRecorder,
   recorderWaitMs,
+  type Told,
   type WriteAtOnce,
   type WriteTogether,
+  waitsTogether,
   writeAtOnceOf,
   writeTogetherOf,
 } from "./RunRecorder.ts";
@@ -44,8 +47,11 @@ export interface BoundedRecorder extends Service {
   /** Writes in the step of the call, where the store can: nothing has to be waited for. */
   readonly writeAtOnce?: WriteAtOnce | undefined;
   /** Writes in a step that comes soon, where the store can. */
-  readonly writeTogether?: WriteTogether | undefined;
+  readonly writeTogether?: WriteTogetherIn | undefined;
 }
+
+/** As `WriteTogether`, for a caller with these services: its clock bounds the wait. */
+type WriteTogetherIn = (...all: [...Parameters<WriteTogether>, services: Context.Context<never>]) => boolean;
 
 const known = new WeakMap<Service, BoundedRecorder>();
 
@@ -68,6 +74,8 @@ const make = (recorder: Service): BoundedRecorder => {
   const hanging = { calls: 0 };
   const door = (name: string, ms = waitMs) => new Door(name, ms, hanging);
   const [write, run, runs, incidents] = [door("write"), door("run"), door("runs", listWaitMs), door("incidents")];
+  const together = writeTogetherOf(recorder);
+  const group = together && waitsTogether(recorder) ? new TogetherDoor(together, write) : undefined;
   const claimMs = recorder.claimWaitMs ?? waitMs;
   const [claim, release] = [door("claim", claimMs), door("release")];
   const orphans = door("orphans", Math.max(listWaitMs, claimMs));
@@ -80,7 +88,7 @@ const make = (recorder: Service): BoundedRecorder => {
     ...(recorder.waitMs === undefined ? {} : { waitMs: recorder.waitMs }),
     ...(recorder.claimWaitMs === undefined ? {} : { claimWaitMs: recorder.claimWaitMs }),
     writeAtOnce: writeAtOnceOf(recorder),
-    writeTogether: writeTogetherOf(recorder),
+    writeTogether: group === undefined ? together : (...all) => group.take(...all),
     write: (runId, entries) => write.call(runId, () => recorder.write(runId, entries), anything),
     run: (runId) => run.call(runId, () => recorder.run(runId), isRecordOrNone),
     runs: (query) => runs.call("", () => recorder.runs(query), isList),
@@ -139,25 +147,47 @@ class Door {
     undo?: Effect.Effect<void>,
   ): Effect.Effect<A, E | RecorderError> {
     return Effect.gen({ self: this }, function* () {
-      if (this.#hanging.calls >= hangingCallsMax)
-        return yield* this.#failed(runId, "is not called: too many calls hang");
+      if (this.isFull) return yield* this.#failed(runId, "is not called: too many calls hang");
       const clock = yield* Clock.Clock;
       const now = () => monotonicMs(clock);
       const begun = now();
       const fiber = yield* Effect.forkDetach(called(make), { startImmediately: true });
-      const exit = fiber.pollUnsafe() ?? (yield* this.#awaited(fiber, this.#limit(begun), undo));
-      if (exit === undefined) {
-        this.#hangsSince ??= begun;
-        return yield* this.#failed(runId, `did not come back within ${Math.round(now() - begun)} ms`);
-      }
-      this.#hangsSince = undefined;
+      const exit = fiber.pollUnsafe() ?? (yield* this.#awaited(fiber, this.limit(begun), undo));
+      if (exit === undefined) return yield* this.hangs(runId, begun, now());
+      this.came();
       if (Exit.isFailure(exit)) return yield* this.#told(runId, exit.cause);
       return fits(exit.value) ? exit.value : yield* this.#failed(runId, "gave something else than it should");
     });
   }
 
-  #limit(now: number): number {
+  /** Whether so many calls hang that no other one is made. */
+  get isFull(): boolean {
+    return this.#hanging.calls >= hangingCallsMax;
+  }
+
+  /** How long a call that begins now is waited for, in milliseconds. */
+  limit(now: number): number {
     return this.#hangsSince === undefined ? this.#waitMs : Math.max(probeMs, this.#hangsSince + this.#waitMs - now);
+  }
+
+  /** Takes note that a call which began then was waited for long enough; gives what is said of it. */
+  hangs(runId: string, begun: number, now: number): RecorderError {
+    this.#hangsSince ??= begun;
+    return this.#failed(runId, `did not come back within ${Math.round(now - begun)} ms`);
+  }
+
+  /** Takes note that a call came back. */
+  came(): void {
+    this.#hangsSince = undefined;
+  }
+
+  /** Counts a call that was left behind as one that hangs. What it gives is called when the call ends. */
+  left(): (isSuccess: boolean) => void {
+    this.#hanging.calls += 1;
+    return (isSuccess) => {
+      this.#hanging.calls -= 1;
+      if (isSuccess) this.came();
+    };
   }
 
   /** The end of the call; undefined when the time is over, also where its caller cannot be interrupted. */
@@ -197,11 +227,10 @@ class Door {
    */
   #leave<A, E>(fiber: Fiber.Fiber<A, E>, undo: Effect.Effect<void> | undefined, ms: number): Effect.Effect<void> {
     return Effect.map(Effect.context<never>(), (services) => {
-      this.#hanging.calls += 1;
+      const ended = this.left();
       fiber.addObserver((exit) => {
-        this.#hanging.calls -= 1;
+        ended(Exit.isSuccess(exit));
         if (!Exit.isSuccess(exit)) return;
-        this.#hangsSince = undefined;
         // From an observer, which is synchronous: nothing else would give the run back.
         if (undo !== undefined) Effect.runForkWith(services)(undo);
       });
@@ -229,6 +258,76 @@ class Door {
     return error instanceof RecorderError || error instanceof AnswerRefused
       ? Effect.fail(failed.success)
       : Effect.fail(this.#failed(runId, "failed with an error of another kind", error));
+  }
+}
+
+/** A write that a store takes together with others, and how long its caller waits. */
+interface Waiting {
+  readonly runId: string;
+  readonly told: Told;
+  readonly begun: number;
+  readonly until: number;
+  /** Set where its caller was told that it is late: what is called when the store tells of it after all. */
+  left?: (isSuccess: boolean) => void;
+}
+
+/** Bounds the writes that a store takes together: one timer stands for all of them, and no write has a fiber. */
+class TogetherDoor {
+  readonly #write: WriteTogether;
+  readonly #door: Door;
+  /** At most as many as the store takes before it tells of the first. */
+  readonly #waiting = new Set<Waiting>();
+  #timer: { readonly until: number; readonly fiber: Fiber.Fiber<void> } | undefined;
+
+  /** @param door that of single writes: both are one store, which hangs or does not */
+  constructor(write: WriteTogether, door: Door) {
+    this.#write = write;
+    this.#door = door;
+  }
+
+  take(...[runId, entries, told, services]: Parameters<WriteTogetherIn>): boolean {
+    if (this.#door.isFull) return false;
+    const clock = Context.get(services, Clock.Clock);
+    const begun = monotonicMs(clock);
+    const one: Waiting = { runId, told, begun, until: begun + this.#door.limit(begun) };
+    if (!this.#write(runId, entries, (isOnRecord, why) => this.#ended(one, isOnRecord, why))) return false;
+    this.#waiting.add(one);
+    if (this.#timer === undefined || one.until < this.#timer.until) this.#wait(one.until, clock, services);
+    return true;
+  }
+
+  #ended(one: Waiting, isOnRecord: boolean, why: RecorderError | undefined): void {
+    if (!this.#waiting.delete(one)) return one.left?.(isOnRecord);
+    if (this.#waiting.size === 0) this.#rest();
+    this.#door.came();
+    one.told(isOnRecord, why);
+  }
+
+  /** Looks at what is late when the first of them may be. */
+  #wait(until: number, clock: Clock.Clock, services: Context.Context<never>): void {
+    this.#rest();
+    const looked = Effect.sync(() => {
+      this.#timer = undefined;
+      const now = monotonicMs(clock);
+      const late = [...this.#waiting].filter((one) => one.until <= now);
+      for (const one of late) this.#leave(one, now);
+      const next = Math.min(...[...this.#waiting].map((one) => one.until));
+      if (this.#waiting.size > 0 && this.#timer === undefined) this.#wait(next, clock, services);
+    });
+    const ms = Math.max(0, until - monotonicMs(clock));
+    const fiber = Effect.runForkWith(services)(Effect.andThen(Effect.sleep(Duration.millis(ms)), looked));
+    this.#timer = { until, fiber };
+  }
+
+  #leave(one: Waiting, now: number): void {
+    this.#waiting.delete(one);
+    one.left = this.#door.left();
+    one.told(false, this.#door.hangs(one.runId, one.begun, now));
+  }
+
+  #rest(): void {
+    this.#timer?.fiber.interruptUnsafe();
+    this.#timer = undefined;
   }
 }
 

@@ -159,21 +159,24 @@ export declare namespace RunRecorder {
 export type WriteAtOnce = (runId: string, entries: ReadonlyArray<RunRecord.Entry>) => RecorderError | undefined;
 
 /**
+ * Hears of the end of a write.
+ *
+ * @param isOnRecord whether its entries are
+ * @param why they are not, as `write` would have failed. Left out, nothing has changed and `write` finds out
+ */
+export type Told = (isOnRecord: boolean, why?: RecorderError) => void;
+
+/**
  * Commits the entries of one run, all of them or none, together with those of other runs: in a step of its own that comes soon.
  *
- * @param told whether they are on record. Where they are not, nothing has changed and `write` finds out why. Called once, and
- *   never in the step of the call
+ * @param told called once, and never in the step of the call
  * @returns false where it does not take them: then nothing has changed, and nobody is told
  */
-export type WriteTogether = (
-  runId: string,
-  entries: ReadonlyArray<RunRecord.Entry>,
-  told: (isOnRecord: boolean) => void,
-) => boolean;
+export type WriteTogether = (runId: string, entries: ReadonlyArray<RunRecord.Entry>, told: Told) => boolean;
 
 // Kept beside the service: one which is wrapped or was copied is taken for any other store.
 const atOnce = new WeakMap<object, WriteAtOnce>();
-const together = new WeakMap<object, WriteTogether>();
+const together = new WeakMap<object, { readonly write: WriteTogether; readonly waits: boolean }>();
 
 /** Says that this very recorder commits so. Its `write` must do the same. */
 export const commitsAtOnce = <Recorder extends object>(recorder: Recorder, write: WriteAtOnce): Recorder => {
@@ -184,39 +187,53 @@ export const commitsAtOnce = <Recorder extends object>(recorder: Recorder, write
 /** How a recorder commits at once; undefined where it may take time. */
 export const writeAtOnceOf = (recorder: object): WriteAtOnce | undefined => atOnce.get(recorder);
 
-/** Says that this very recorder commits so. Its `write` must do the same. */
-export const commitsTogether = <Recorder extends object>(recorder: Recorder, write: WriteTogether): Recorder => {
-  together.set(recorder, write);
+/**
+ * Says that this very recorder commits so. Its `write` must do the same.
+ *
+ * @param waits it may wait, for a server as an example. What its callers are told is bounded then; otherwise it is told in a few
+ *   milliseconds, whatever happens
+ */
+export const commitsTogether = <Recorder extends object>(
+  recorder: Recorder,
+  write: WriteTogether,
+  waits = false,
+): Recorder => {
+  together.set(recorder, { write, waits });
   return recorder;
 };
 
 /** How a recorder commits the writes of several runs together; undefined where it does not. */
-export const writeTogetherOf = (recorder: object): WriteTogether | undefined => together.get(recorder);
+export const writeTogetherOf = (recorder: object): WriteTogether | undefined => together.get(recorder)?.write;
+
+/** Whether a recorder that commits the writes of several runs together may wait for that. */
+export const waitsTogether = (recorder: object): boolean => together.get(recorder)?.waits === true;
 
 /**
  * A recorder that stands around another one goes on to commit at once, or together, where that one does.
  *
- * @param taken hears of each commit that was taken so; of one that was not, nobody hears before `write` finds out why
+ * @param begun called where a write begins; what it gives hears of its end. Of one that was not taken and of which no reason is
+ *   known, nobody hears before `write` finds out
  */
-export const staysAtOnce = <Recorder extends object>(
-  around: Recorder,
-  recorder: object,
-  taken: () => void,
-): Recorder => {
+export const staysAtOnce = <Recorder extends object>(around: Recorder, recorder: object, begun: () => Told): Recorder => {
   const all = writeTogetherOf(recorder);
   if (all !== undefined) {
-    commitsTogether(around, (runId, entries, told) =>
-      all(runId, entries, (isOnRecord) => {
-        if (isOnRecord) taken();
-        told(isOnRecord);
-      }),
-    );
+    const write: WriteTogether = (runId, entries, told) => {
+      const over = begun();
+      const isTaken = all(runId, entries, (isOnRecord, why) => {
+        over(isOnRecord, why);
+        told(isOnRecord, why);
+      });
+      if (!isTaken) over(false);
+      return isTaken;
+    };
+    commitsTogether(around, write, waitsTogether(recorder));
   }
   const write = writeAtOnceOf(recorder);
   if (write === undefined) return around;
   return commitsAtOnce(around, (runId, entries) => {
+    const over = begun();
     const refusal = write(runId, entries);
-    if (refusal === undefined) taken();
+    over(refusal === undefined);
     return refusal;
   });
 };

@@ -5,7 +5,7 @@
 import { Clock, Context, Effect, Exit, Layer, Option, type Scope } from "effect";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
-import { RunRecorder, staysAtOnce } from "../../recorder/RunRecorder.ts";
+import { RunRecorder, staysAtOnce, type Told } from "../../recorder/RunRecorder.ts";
 
 /** How the store's writes go. */
 export interface StoreState {
@@ -99,10 +99,23 @@ class StoreWatch {
       return Effect.onExit(write, (exit) =>
         Effect.sync(() => {
           this.#pending.delete(pending);
-          this.#ended(exit, pending.at, isProbe);
+          // A write that died, or that its caller gave up, was not taken either.
+          if (Exit.isSuccess(exit)) this.taken(isProbe);
+          else this.#refused(Option.getOrUndefined(Exit.findErrorOption(exit))?.reason ?? "unavailable", pending.at);
         }),
       );
     });
+  }
+
+  /** Follows one write that is told of its end. */
+  begun(): Told {
+    const pending = { since: this.#elapsed(), at: this.#now() };
+    this.#pending.add(pending);
+    return (isOnRecord, why) => {
+      this.#pending.delete(pending);
+      if (isOnRecord) this.taken();
+      else if (why !== undefined) this.#refused(why.reason, pending.at);
+    };
   }
 
   /**
@@ -114,14 +127,8 @@ class StoreWatch {
     if (isProbe || this.#failing?.reason !== "disk_full") this.#failing = undefined;
   }
 
-  #ended(exit: Exit.Exit<unknown, RecorderError>, since: number, isProbe: boolean | undefined): void {
-    if (Exit.isSuccess(exit)) {
-      this.taken(isProbe);
-      return;
-    }
+  #refused(reason: RecorderError["reason"], since: number): void {
     this.#writtenAt = this.#elapsed();
-    // A write that died, or that its caller gave up, was not taken either.
-    const reason = Option.getOrUndefined(Exit.findErrorOption(exit))?.reason ?? "unavailable";
     if (ofStore.has(reason)) this.#failing = { reason, since: this.#failing?.since ?? since };
   }
 }
@@ -150,7 +157,7 @@ const watch: Effect.Effect<Context.Context<RunRecorder | StoreHealth>, never, Ru
       ...recorder,
       write: (runId, entries) => watched.follow(recorder.write(runId, entries)),
     };
-    const followed = staysAtOnce(around, recorder, () => watched.taken());
+    const followed = staysAtOnce(around, recorder, () => watched.begun());
     return Context.make(RunRecorder, followed).pipe(
       Context.add(StoreHealth, { state: Effect.sync(() => watched.state) }),
     );

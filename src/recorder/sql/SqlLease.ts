@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
 import { RecorderError } from "../RecorderError.ts";
 import type { RunRecord } from "../RunRecord.ts";
-import type { Base } from "./postgres/SqlParts.ts";
+import type { Base, Place } from "./postgres/SqlParts.ts";
 import { RowChanged } from "./SqlFailure.ts";
 import { type LeaseStanding, SqlLeaseWatch, type WatchedLease } from "./SqlLeaseWatch.ts";
 import type { SqlTables } from "./SqlTables.ts";
@@ -27,8 +27,13 @@ export const beatsInLease = 3;
 /** What this process knows of a run that it drives. */
 export interface Driven {
   readonly lease: string;
-  /** The record as this process last wrote it. */
-  readonly known?: { readonly version: number; readonly record: RunRecord; readonly base?: Base };
+  /** The record as this process last wrote it, and where its parts are, as far as it has seen that. */
+  readonly known?: {
+    readonly version: number;
+    readonly record: RunRecord;
+    readonly base?: Base;
+    readonly place?: Place;
+  };
   /** The run is lost, and the stream that drove it here was told so: it writes nothing more. */
   readonly told?: true;
 }

@@ -176,9 +176,9 @@ export const make = (
         ? Effect.void
         : reported(givenUp(database.write(lease.end), closeMs), "the lease was not given up"),
     );
-    const write = yield* SqlWriter.make(database, lease, closeMs);
+    const { together, write } = yield* SqlWriter.make(database, lease, closeMs);
     // It closes first: what it could not commit the writer still does.
-    const together = yield* SqlWriter.makeTogether(database, lease);
+    const inStep = yield* SqlWriter.makeTogether(database, lease);
     yield* Effect.forkScoped(heartbeat(database, beating, lease));
     if (options.retention !== false) yield* Effect.forkScoped(retain(database, options.retention ?? {}, now));
     const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
@@ -191,7 +191,8 @@ export const make = (
       waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
       claimWaitMs: silentWaitMs + recorderWaitMs,
     };
-    if (together !== undefined) commitsTogether(recorder, together);
+    if (inStep !== undefined) commitsTogether(recorder, inStep);
+    else if (together !== undefined) commitsTogether(recorder, together, true);
     return transferring(recorder, SqlTransfer.make(database));
   });
 

@@ -125,8 +125,17 @@ export interface Changed {
   readonly owner: string | undefined;
 }
 
-/** Records as they lie on their shelves behind a write, by run. */
-export type Bases = ReadonlyMap<string, SqlParts.Base>;
+/** Where the parts of a run are behind a write, and its record as it lies on its shelf. */
+export interface KeptRun {
+  readonly place: SqlParts.Place;
+  readonly base?: SqlParts.Base;
+}
+
+/** What is kept of runs behind a write, by run; empty in a file, where all of it stands in their rows. */
+export type Kept = ReadonlyMap<string, KeptRun>;
+
+/** The same of a run whose row was read. */
+export const keptOf = ({ base, seq, shelf }: Stored): KeptRun => ({ place: { seq, shelf }, ...(base && { base }) });
 
 /**
  * Writes what a transaction has made of its runs. PostgreSQL is asked once for all new ones and once for all others: each
@@ -135,7 +144,7 @@ export type Bases = ReadonlyMap<string, SqlParts.Base>;
 export const save = (
   tables: SqlTables,
   changed: ReadonlyArray<Changed>,
-): Effect.Effect<Bases, SqlError | SqlFailure.RowChanged> =>
+): Effect.Effect<Kept, SqlError | SqlFailure.RowChanged> =>
   tables.dialect.name === "postgres"
     ? saveTogether(tables, changed)
     : Effect.as(
@@ -149,17 +158,17 @@ const saveOne = (tables: SqlTables, { before, owner, record, runId }: Changed) =
 const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: ReadonlyArray<Changed>) {
   const fresh = changed.filter(({ before }) => before === undefined);
   const known = changed.flatMap(({ before, ...run }) => (before === undefined ? [] : [{ ...run, before }]));
-  const bases = new Map<string, SqlParts.Base>();
-  const places = new Map<string, SqlParts.Place>(known.map(({ before, runId }) => [runId, before]));
-  const keep = (runId: string, { base }: SqlParts.Written) => base !== undefined && bases.set(runId, base);
+  const kept = new Map<string, KeptRun>();
+  const keep = (runId: string, { seq, shelf }: SqlParts.Place, { base }: SqlParts.Written) =>
+    kept.set(runId, { place: { seq, shelf }, ...(base && shelf > 0 ? { base } : {}) });
   if (fresh.length > 0) {
     const all = fresh.map((run) => ({ run, written: SqlParts.written(run.record, undefined, undefined) }));
     const rows = yield* tables.ask<Head>(
       insertTogether,
       listsOf(all, ({ run, written }) => [...newColumns(run, tables.dialect), written.body ?? ""]),
     );
-    for (const row of rows) places.set(row.run_id, placeOf(row));
-    for (const { run, written } of all) if (places.get(run.runId)?.shelf !== 0) keep(run.runId, written);
+    const places = new Map(rows.map((row) => [row.run_id, placeOf(row)]));
+    for (const { run, written } of all) keep(run.runId, places.get(run.runId) ?? inRow, written);
   }
   if (known.length > 0) {
     const all = known.map((run) => ({
@@ -172,16 +181,25 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
     );
     if (rows.length !== known.length) return yield* Effect.fail(new SqlFailure.RowChanged());
     for (const { run, written } of all) {
-      keep(run.runId, written);
+      keep(run.runId, run.before, written);
       const isThere = written.body === undefined || (yield* SqlParts.replace(tables, run.before, written.body));
       if (!isThere) return yield* Effect.fail(new SqlFailure.RowChanged());
     }
   }
   for (const { before, record, runId } of changed) {
-    yield* saveParts(tables, places.get(runId) ?? inRow, runId, before?.record, record);
+    // Nearly every write changes none of them.
+    if (!isOneRow(before?.record, record))
+      yield* saveParts(tables, kept.get(runId)?.place ?? inRow, runId, before?.record, record);
   }
-  return bases satisfies Bases;
+  return kept satisfies Kept;
 });
+
+/** Whether what changed of a record is its row: incidents and questions have their own. */
+export const isOneRow = (before: RunRecord | undefined, after: RunRecord): boolean =>
+  isSame(before?.incidents, after.incidents) && isSame(before?.questions, after.questions);
+
+const isSame = (before: ReadonlyArray<unknown> = [], after: ReadonlyArray<unknown>): boolean =>
+  before === after || (before.length === 0 && after.length === 0);
 
 /** A column of many rows as one list, and as text: a list has one type, and an empty text stands for no value. */
 const listsOf = <A>(

@@ -1,10 +1,13 @@
 /**
  * Commits the writes of this process in groups: each returns when it is on disk (law L8), and many cost one commit.
  *
- * `make` gives the way that every write can go. `makeTogether` gives the short one of a file on this machine, where a transaction
- * takes no more than one step: what is ready to be written within one turn of the scheduler shares its commit. There, only
- * what goes its usual way is written: a run that begins, or whose record this process knows and drives, under a lease that is
- * good. The rows say whether that still is so. Anything else is left to the other way, which asks for more, waits and explains.
+ * `make` gives the way that every write can go. What goes its usual way rests on what this process knows: a run that begins, or whose
+ * record it knows and drives, under a lease that is good. The rows say whether that still is so; where they say otherwise, the
+ * group begins anew and reads them first.
+ *
+ * `makeTogether` gives the short way of a file on this machine, where a transaction takes no more than one step: what is ready to
+ * be written within one turn of the scheduler shares its commit. There, only what goes its usual way is written. Anything else
+ * is left to the other way, which asks for more, waits and explains.
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -16,11 +19,11 @@ import * as Metric from "effect/Metric";
 import * as Queue from "effect/Queue";
 import * as Scheduler from "effect/Scheduler";
 import type * as Scope from "effect/Scope";
-import type { SqlError } from "effect/sql/SqlError";
+import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { endsWithin, inRealTime } from "../MonotonicTime.ts";
 import { invalid, RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
-import type { WriteTogether } from "../RunRecorder.ts";
+import type { Told, WriteTogether } from "../RunRecorder.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFailure from "./SqlFailure.ts";
@@ -54,7 +57,14 @@ interface Entries {
 }
 
 interface Job extends Entries {
-  readonly done: Deferred.Deferred<void, RecorderError>;
+  readonly told: Told;
+}
+
+/** How a process writes. */
+export interface Writer {
+  readonly write: Write;
+  /** The same for a caller without a fiber; undefined where a write has to look at who calls it. */
+  readonly together: WriteTogether | undefined;
 }
 
 /**
@@ -66,24 +76,33 @@ export const make = (
   database: SqlDatabase,
   lease: SqlLease,
   closeMs: number,
-): Effect.Effect<Write, never, Scope.Scope> =>
+): Effect.Effect<Writer, never, Scope.Scope> =>
   Effect.gen(function* () {
     const queue = yield* Queue.bounded<Job, Cause.Done>(queuedWritesMax);
     const commit = commitAll(database, lease);
     const fiber = yield* Effect.forkDetach(work(queue, commit));
     yield* Effect.addFinalizer(() => Effect.andThen(Queue.end(queue), endsWithin(Fiber.join(fiber), closeMs)));
-    return (runId, entries) =>
+    const { dialect } = database.tables;
+    const write: Write = (runId, entries) =>
       Effect.suspend(() => {
         if (entries.length === 0) return Effect.void;
         const checked = SqlEntryCheck.readable(runId, entries);
-        if (!database.tables.dialect.keeps(runId)) return Effect.fail(invalid(runId, 0, unkept));
+        if (!dialect.keeps(runId)) return Effect.fail(invalid(runId, 0, unkept));
         if ("reason" in checked) return Effect.fail(checked);
         const done = Deferred.makeUnsafe<void, RecorderError>();
+        const told: Told = (_, why) => Deferred.doneUnsafe(done, why === undefined ? Exit.void : Exit.fail(why));
         return database.free.pipe(
-          Effect.andThen(Queue.offer(queue, { runId, entries: checked, done })),
+          Effect.andThen(Queue.offer(queue, { runId, entries: checked, told })),
           Effect.flatMap((taken) => (taken ? Deferred.await(done) : Effect.fail(closed(runId)))),
         );
       });
+    const together: WriteTogether = (runId, entries, told) => {
+      const checked = SqlEntryCheck.readable(runId, entries);
+      if ("reason" in checked || !dialect.keeps(runId)) return false;
+      return Queue.offerUnsafe(queue, { runId, entries: checked, told });
+    };
+    // Whether a caller is inside of a transaction that a file has to wait for, its fiber says.
+    return { write, together: dialect.name === "postgres" ? together : undefined };
   });
 
 const unkept = ".run_id: expected a text without NUL and without half of a pair, which PostgreSQL does not keep";
@@ -108,7 +127,13 @@ const commitAll =
   (database: SqlDatabase, lease: SqlLease): Commit =>
   (jobs) =>
     database.write(transaction(database, lease, jobs)).pipe(
-      Effect.tap(({ refused }) => Effect.forEach(refused, SqlFailure.countDamage, { discard: true })),
+      Effect.tap(({ refused }) =>
+        Effect.forEach(
+          refused.filter((why) => why !== undefined),
+          SqlFailure.countDamage,
+          { discard: true },
+        ),
+      ),
       Effect.tap(Metric.update(SqlFailure.commits, 1)),
       Effect.flatMap((committed) => Effect.sync(() => settle(lease, jobs, committed))),
       Effect.catch((error) => {
@@ -124,7 +149,7 @@ const commitAll =
 
 const failAll = (jobs: ReadonlyArray<Job>, error: RecorderError): Effect.Effect<void> =>
   Effect.sync(() => {
-    for (const { done } of jobs) Deferred.doneUnsafe(done, Exit.fail(error));
+    for (const { told } of jobs) told(false, error);
   });
 
 /** A run inside of a transaction. */
@@ -138,38 +163,78 @@ interface Open {
 interface Committed {
   readonly held: Held;
   readonly runs: ReadonlyMap<string, Open | RecorderError>;
-  readonly bases: SqlStore.Bases;
+  readonly kept: SqlStore.Kept;
   /** Why each write was refused, in their order. */
   readonly refused: ReadonlyArray<RecorderError | undefined>;
 }
 
+/** The transaction of a group. It rests on what this process knows once, and reads every row where it has to be run again. */
 const transaction = (
   database: SqlDatabase,
   lease: SqlLease,
   jobs: ReadonlyArray<Job>,
+): Effect.Effect<Committed, SqlError | SqlFailure.RowChanged> => {
+  let tried = false;
+  return Effect.suspend(() => {
+    if (tried || database.tables.dialect.name !== "postgres") return written(database, lease, jobs, false);
+    tried = true;
+    // A run that begins and is on record already is one of which this process knew too little.
+    return Effect.catchIf(written(database, lease, jobs, true), isTaken, () => Effect.fail(new SqlFailure.RowChanged()));
+  });
+};
+
+/** Whether a row of that key is there already. */
+const isTaken = (error: unknown): boolean => isSqlError(error) && error.reason._tag === "UniqueViolation";
+
+const written = (
+  database: SqlDatabase,
+  lease: SqlLease,
+  jobs: ReadonlyArray<Job>,
+  trusts: boolean,
 ): Effect.Effect<Committed, SqlError | SqlFailure.RowChanged> =>
   Effect.gen(function* () {
     const { tables } = database;
     const held = yield* lease.hold;
-    const heads = new Map(
-      (yield* SqlStore.heads(tables, [...new Set(jobs.map(({ runId }) => runId))])).map((it) => [it.run_id, it]),
-    );
     const runs = new Map<string, Open | RecorderError>();
-    const refused: Array<RecorderError | undefined> = [];
+    const asked = new Set<string>();
     for (const job of jobs) {
-      const run = runs.get(job.runId) ?? (yield* open(database, lease, held.id, job.runId, heads.get(job.runId)));
-      runs.set(job.runId, run);
-      refused.push("message" in run ? run : apply(run, job));
+      if (runs.has(job.runId) || asked.has(job.runId)) continue;
+      const run = trusts ? usual(lease, held.id, job) : undefined;
+      if (run === undefined) asked.add(job.runId);
+      else runs.set(job.runId, run);
     }
+    const found = asked.size === 0 ? [] : yield* SqlStore.heads(tables, [...asked]);
+    const heads = new Map(found.map((it) => [it.run_id, it]));
+    for (const runId of asked) runs.set(runId, yield* open(database, lease, held.id, runId, heads.get(runId)));
+    const refused = jobs.map((job) => {
+      const run = runs.get(job.runId);
+      return run === undefined || "message" in run ? run : apply(run, job);
+    });
     const changed: Array<SqlStore.Changed> = [];
-    for (const [runId, run] of runs) {
-      if ("message" in run || run.record === undefined || run.record === run.before?.record) continue;
-      const { before, record } = run;
-      changed.push({ runId, before, record, owner: before === undefined ? held.id : run.owner });
+    for (const runId of new Set(jobs.map((job) => job.runId))) {
+      const run = runs.get(runId);
+      if (run === undefined || "message" in run || run.record === undefined) continue;
+      const { before, owner, record } = run;
+      if (record !== before?.record) changed.push({ runId, before, record, owner: before ? owner : held.id });
     }
-    const bases = yield* SqlStore.save(tables, changed);
-    return { held, runs, refused, bases };
+    const kept = yield* SqlStore.save(tables, changed);
+    return { held, runs, refused, kept };
   });
+
+/** A run of which this process knows what its row says, or one that begins; undefined where its row has to be read. */
+const usual = (lease: SqlLease, held: string, { entries, runId }: Entries): Open | undefined => {
+  const mine = lease.driven(runId);
+  if (mine === undefined) {
+    // Where the id is on record, the statement that adds the row fails.
+    return entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner: held } : undefined;
+  }
+  // Of a run that was driven under another lease nothing is known any more.
+  const { known } = mine;
+  if (mine.lease !== held || known?.place === undefined) return undefined;
+  const { base, place, record, version } = known;
+  const before = { seq: place.seq, shelf: place.shelf, version, record, owner: held, ...(base && { base }) };
+  return { before, record, owner: held };
+};
 
 const open = (
   database: SqlDatabase,
@@ -208,14 +273,14 @@ const apply = (run: Open, { entries, runId }: Entries): RecorderError | undefine
 
 const settle = (lease: SqlLease, jobs: ReadonlyArray<Job>, committed: Committed): void => {
   remember(lease, committed);
-  for (const [index, { done }] of jobs.entries()) {
-    const failed = committed.refused[index];
-    Deferred.doneUnsafe(done, failed === undefined ? Exit.void : Exit.fail(failed));
+  for (const [index, { told }] of jobs.entries()) {
+    const why = committed.refused[index];
+    told(why === undefined, why);
   }
 };
 
 /** Takes note of what a transaction has committed. */
-const remember = (lease: SqlLease, { bases, held, runs }: Pick<Committed, "bases" | "held" | "runs">): void => {
+const remember = (lease: SqlLease, { held, kept, runs }: Pick<Committed, "held" | "runs"> & Partial<Committed>): void => {
   lease.adopt(held);
   for (const [runId, run] of runs) {
     if ("message" in run) {
@@ -228,8 +293,8 @@ const remember = (lease: SqlLease, { bases, held, runs }: Pick<Committed, "bases
       continue;
     }
     const version = (run.before?.version ?? 0) + (run.record === run.before?.record ? 0 : 1);
-    const base = bases.get(runId) ?? run.before?.base;
-    lease.drive(runId, held.id, { version, record: run.record, ...(base === undefined ? {} : { base }) });
+    const where = kept?.get(runId) ?? (kept && run.before && SqlStore.keptOf(run.before));
+    lease.drive(runId, held.id, { version, record: run.record, ...where });
   }
 };
 
@@ -319,7 +384,7 @@ class SqlGroup {
     const committed = made === "locked" ? undefined : made;
     if (committed !== undefined && id !== undefined) {
       SqlFailure.commits.updateUnsafe(1, this.#services);
-      remember(this.#lease, { held: { id, beatAt: undefined }, runs: committed.runs, bases: new Map() });
+      remember(this.#lease, { held: { id, beatAt: undefined }, runs: committed.runs });
     }
     for (const job of jobs) job.told(committed?.taken.has(job) === true);
   }
@@ -362,13 +427,6 @@ class SqlGroup {
     if (run === undefined) return undefined;
     const folded = { ...run };
     if (apply(folded, job) !== undefined || folded.record === undefined) return undefined;
-    return isOneRow(run.before?.record, folded.record) ? folded : undefined;
+    return SqlStore.isOneRow(run.before?.record, folded.record) ? folded : undefined;
   }
 }
-
-/** Whether what changed of a record is its row: incidents and questions have their own. */
-const isOneRow = (before: RunRecord.RunRecord | undefined, after: RunRecord.RunRecord): boolean =>
-  isSame(before?.incidents, after.incidents) && isSame(before?.questions, after.questions);
-
-const isSame = (before: ReadonlyArray<unknown> = [], after: ReadonlyArray<unknown>): boolean =>
-  before === after || (before.length === 0 && after.length === 0);

@@ -20,6 +20,7 @@ import type { BoundedRecorder } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { isOfStore, type RecorderError } from "../../recorder/RecorderError.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
+import type { Told } from "../../recorder/RunRecorder.ts";
 import type { LedgerAttempt, NamedCall } from "../tools/ToolLedger.ts";
 import {
   type Backlog,
@@ -189,9 +190,12 @@ export class RunWriter implements Unwritten {
     const all = inOrder(sending);
     if (all.length === 0) return false;
     const mine = this.#began();
-    const told = (isOnRecord: boolean): void => {
+    const told: Told = (isOnRecord, why): void => {
       if (!isOnRecord) {
-        const sent = Effect.suspend(() => (this.#loss === undefined ? this.#commit(sending) : lost));
+        const sent = Effect.suspend(() => {
+          if (this.#loss !== undefined) return lost;
+          return why === undefined ? this.#commit(sending) : this.#failed(sending, all, why);
+        });
         Effect.runForkWith(this.#owner.services)(this.#ending(mine, sent)).addObserver(over);
         return;
       }
@@ -201,7 +205,7 @@ export class RunWriter implements Unwritten {
     };
     [this.#unwritten, this.#pending] = [none, undefined];
     try {
-      if (writeTogether(this.runId, all, told)) return true;
+      if (writeTogether(this.runId, all, told, this.#owner.services)) return true;
     } catch {
       // What is wrong with it, the other way finds out.
     }
@@ -355,23 +359,27 @@ export class RunWriter implements Unwritten {
     const all = inOrder(sending);
     const made = sending.refused ? "gone" : "recorded";
     if (all.length === 0) return Effect.succeed(made);
-    const { entries, happened, pending, told, unwritten } = sending;
     return this.#recorder.write(this.runId, all).pipe(
       Effect.matchCauseEffect({
         onSuccess: () => Effect.sync(() => this.#taken(made)),
         onFailure: (cause) => {
           // The recorder may have told so while this write was under way.
-          if (this.#loss !== undefined) return Effect.succeed("lost" as const);
-          const error = Option.getOrUndefined(Cause.findErrorOption(cause));
-          const misfit = error?.reason === "invalid" && !this.#beginning ? all[error.entry ?? -1] : undefined;
-          if (error !== undefined && misfit !== undefined) return this.#without(sending, misfit, error);
-          if (error !== undefined && !isOfStore(error)) return this.#refused(error.reason, sending);
-          this.#unwritten = waiting([...unwritten, ...this.#unwritten, ...(happened ? entries : [])]);
-          this.#pending = [...pending, ...(this.#pending ?? none)].slice(0, pendingMax);
-          return this.#kept(error?.reason ?? "defect", told);
+          if (this.#loss !== undefined) return lost;
+          return this.#failed(sending, all, Option.getOrUndefined(Cause.findErrorOption(cause)));
         },
       }),
     );
+  }
+
+  /** A write was not taken. @param all what was sent, in its order */
+  #failed(sending: Sending, all: ReadonlyArray<Entry>, error: RecorderError | undefined): Effect.Effect<Written> {
+    const { entries, happened, pending, told, unwritten } = sending;
+    const misfit = error?.reason === "invalid" && !this.#beginning ? all[error.entry ?? -1] : undefined;
+    if (error !== undefined && misfit !== undefined) return this.#without(sending, misfit, error);
+    if (error !== undefined && !isOfStore(error)) return this.#refused(error.reason, sending);
+    this.#unwritten = waiting([...unwritten, ...this.#unwritten, ...(happened ? entries : [])]);
+    this.#pending = [...pending, ...(this.#pending ?? none)].slice(0, pendingMax);
+    return this.#kept(error?.reason ?? "defect", told);
   }
 
   /**
