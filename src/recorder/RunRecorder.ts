@@ -214,7 +214,11 @@ export const waitsTogether = (recorder: object): boolean => together.get(recorde
  * @param begun called where a write begins; what it gives hears of its end. Of one that was not taken and of which no reason is
  *   known, nobody hears before `write` finds out
  */
-export const staysAtOnce = <Recorder extends object>(around: Recorder, recorder: object, begun: () => Told): Recorder => {
+export const staysAtOnce = <Recorder extends object>(
+  around: Recorder,
+  recorder: object,
+  begun: () => Told,
+): Recorder => {
   const all = writeTogetherOf(recorder);
   if (all !== undefined) {
     const write: WriteTogether = (runId, entries, told) => {

@@ -179,7 +179,9 @@ const transaction = (
     if (tried || database.tables.dialect.name !== "postgres") return written(database, lease, jobs, false);
     tried = true;
     // A run that begins and is on record already is one of which this process knew too little.
-    return Effect.catchIf(written(database, lease, jobs, true), isTaken, () => Effect.fail(new SqlFailure.RowChanged()));
+    return Effect.catchIf(written(database, lease, jobs, true), isTaken, () =>
+      Effect.fail(new SqlFailure.RowChanged()),
+    );
   });
 };
 
@@ -280,7 +282,10 @@ const settle = (lease: SqlLease, jobs: ReadonlyArray<Job>, committed: Committed)
 };
 
 /** Takes note of what a transaction has committed. */
-const remember = (lease: SqlLease, { held, kept, runs }: Pick<Committed, "held" | "runs"> & Partial<Committed>): void => {
+const remember = (
+  lease: SqlLease,
+  { held, kept, runs }: Pick<Committed, "held" | "runs"> & Partial<Committed>,
+): void => {
   lease.adopt(held);
   for (const [runId, run] of runs) {
     if ("message" in run) {

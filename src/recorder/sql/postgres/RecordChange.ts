@@ -32,34 +32,53 @@ export const between = (before: Json, after: Json): Change | undefined => {
 };
 
 const ofLists = (before: ReadonlyArray<Json>, after: ReadonlyArray<Json>): Change | undefined => {
-  const changed: Record<string, Change> = {};
-  for (const [index, item] of before.entries()) {
-    const change = between(item, after[index]);
-    if (change !== undefined) changed[index] = change;
+  let changed: Record<string, Change> | undefined;
+  for (let index = 0; index < before.length; index += 1) {
+    const change = between(before[index], after[index]);
+    if (change === undefined) continue;
+    changed ??= {};
+    changed[index] = change;
   }
-  const added = after.slice(before.length);
-  if (added.length > 0) return { i: changed, a: added };
-  return Object.keys(changed).length > 0 ? { i: changed } : undefined;
+  if (after.length > before.length) return { i: changed ?? {}, a: after.slice(before.length) };
+  return changed && { i: changed };
 };
 
 type Fields = { readonly [name: string]: Json };
 
 const ofFields = (before: Fields, after: Fields): Change | undefined => {
-  const changed = new Map<string, Change>();
-  const gone: Array<string> = [];
-  for (const [name, old] of Object.entries(before)) {
+  let changed: Record<string, Change> | undefined;
+  let gone: Array<string> | undefined;
+  let kept = 0;
+  const put = (name: string, change: Change) => {
+    changed ??= {};
+    // An assignment to this name would set what the object inherits from.
+    if (name !== "__proto__") changed[name] = change;
+    else Object.defineProperty(changed, name, { value: change, enumerable: true });
+  };
+  for (const name of Object.keys(before)) {
+    const old = before[name];
     if (old === undefined) continue;
     const value = Object.hasOwn(after, name) ? after[name] : undefined;
-    const change = value === undefined ? undefined : between(old, value);
-    if (value === undefined) gone.push(name);
-    else if (change !== undefined) changed.set(name, change);
+    if (value === undefined) {
+      gone ??= [];
+      gone.push(name);
+      continue;
+    }
+    kept += 1;
+    const change = between(old, value);
+    if (change !== undefined) put(name, change);
   }
-  for (const [name, value] of Object.entries(after)) {
-    const isNew = !Object.hasOwn(before, name) || before[name] === undefined;
-    if (isNew && value !== undefined) changed.set(name, { v: value });
+  const names = Object.keys(after);
+  // Most values have the fields that they had.
+  if (names.length > kept) {
+    for (const name of names) {
+      const isNew = !Object.hasOwn(before, name) || before[name] === undefined;
+      const value = after[name];
+      if (isNew && value !== undefined) put(name, { v: value });
+    }
   }
-  if (gone.length > 0) return { o: Object.fromEntries(changed), d: gone };
-  return changed.size > 0 ? { o: Object.fromEntries(changed) } : undefined;
+  if (gone !== undefined) return { o: changed ?? {}, d: gone };
+  return changed && { o: changed };
 };
 
 /** The value behind a change. Fails where the change is none of this value's. */

@@ -47,8 +47,11 @@ export const [ofRecord, ofIncident, ofQuestion] = ["r", "i", "q"] as const;
 
 const none: ReadonlyArray<never> = [];
 
-/** Incidents and questions are parts of their own. The lists are the same in all records: what is the same has not changed. */
-const alone = (record: RunRecord): RunRecord => ({ ...record, incidents: none, questions: none });
+/** Incidents and questions are parts of their own. Nearly every record has none of them, and needs no copy. */
+const alone = (record: RunRecord): RunRecord =>
+  record.incidents.length === 0 && record.questions.length === 0
+    ? record
+    : { ...record, incidents: none, questions: none };
 
 /** What is written of a record. */
 export const written = (record: RunRecord, shelf: number | undefined, base: Base | undefined): Written => {
