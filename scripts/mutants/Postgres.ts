@@ -11,6 +11,7 @@ const shared = "test/recorder/postgres/PostgresShared.test.ts";
 const pooler = "test/recorder/postgres/PostgresPooler.test.ts";
 const sweep = "test/recorder/postgres/PostgresSweep.test.ts";
 const shelves = "test/recorder/postgres/PostgresShelves.test.ts";
+const change = "test/recorder/sql/RecordChange.test.ts";
 const store = "test/recorder/store/RunStore.test.ts";
 
 /** The mutants of `src/recorder/postgres`, `src/recorder/sql/postgres` and `src/recorder/store`. */
@@ -174,8 +175,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a run is kept under a name by which it is not found",
     breaks: "a run is lost",
     within: "make",
-    find: "if (!database.tables.dialect.keeps(runId)) return",
-    replace: "if (!database.tables.dialect.keeps(entries.length.toString())) return",
+    find: "if (!dialect.keeps(runId)) return",
+    replace: "if (!dialect.keeps(entries.length.toString())) return",
     proofs: [{ test: schema, named: "name no run" }],
   },
   {
@@ -329,5 +330,21 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "yield* Effect.forkIn(Effect.interruptible(over), ending);",
     replace: "void over;",
     proofs: [{ test: "test/recorder/postgres/PostgresOperation.test.ts", named: "(--delivery-log)" }],
+  },
+  {
+    name: "a field that came behind the first version is left out",
+    breaks: "L8",
+    within: "ofFields",
+    find: "if (names.length > kept) {",
+    replace: "if (names.length > kept + names.length) {",
+    proofs: [{ test: change, named: "whatever became of it" }],
+  },
+  {
+    name: "a field of a name that objects inherit by is set as what they inherit",
+    breaks: "L8",
+    within: "put",
+    find: 'if (name !== "__proto__") changed[name] = change;',
+    replace: 'if (name !== "") changed[name] = change;',
+    proofs: [{ test: change, named: "whatever became of it" }],
   },
 ];

@@ -250,7 +250,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "an entry that cannot be read back takes with it what was written beside it",
     breaks: "L7",
-    within: "#commit",
+    within: "#failed",
     find: 'error?.reason === "invalid" && !this.#beginning ? all[error.entry ?? -1] : undefined;',
     replace: "undefined;",
     proofs: [{ test: away, named: "of evidence is left out alone" }],

@@ -6,6 +6,9 @@ import type { Mutant } from "./Mutant.ts";
 const check = "test/recorder/sql/entry/SqlEntryCheck.test.ts";
 const group = "test/recorder/sql/SqlGroup.test.ts";
 const writer = "test/runtime/run/Together.test.ts";
+const together = "test/recorder/postgres/PostgresGroup.test.ts";
+const bounds = "test/recorder/BoundedRecorder.test.ts";
+const health = "test/gateway/api/StoreHealth.test.ts";
 const damaged = "of 100,000 entries to which something was done";
 
 /** The mutants of the short ways of `src/recorder/sql`. */
@@ -94,7 +97,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a step leaves out the incident that a write of it opens",
     breaks: "L8",
     within: "#folded",
-    find: "return isOneRow(run.before?.record, folded.record) ? folded : undefined;",
+    find: "return SqlParts.isOneRow(run.before?.record, folded.record) ? folded : undefined;",
     replace: "return folded;",
     proofs: [{ test: group, named: "leave one that does not fit" }],
   },
@@ -166,8 +169,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a run that was taken over while its step was awaited is written the other way",
     breaks: "L6",
     within: "#writesSoon",
-    find: "const sent = Effect.suspend(() => (this.#loss === undefined ? this.#commit(sending) : lost));",
-    replace: "const sent = Effect.suspend(() => this.#commit(sending));",
+    find: "if (this.#loss !== undefined) return lost;\n          return why",
+    replace: "return why",
     proofs: [{ test: writer, named: "another process's" }],
   },
   {
@@ -185,5 +188,117 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "[this.#unwritten, this.#pending] = [before.unwritten, before.pending];",
     replace: "void before;",
     proofs: [{ test: writer, named: "with all that waits" }],
+  },
+  {
+    name: "a run that was driven under a lease which is lost is written under the next one",
+    breaks: "one owner of a run",
+    within: "usual",
+    find: "if (mine.lease !== held || known?.place === undefined)",
+    replace: "if (known?.place === undefined)",
+    proofs: [{ test: together, named: "under a lease which is lost" }],
+  },
+  {
+    name: "a run that begins and is on record fails its whole group",
+    breaks: "L8",
+    within: "transaction",
+    find: "written(database, lease, jobs, true), isTaken,",
+    replace: "written(database, lease, jobs, true), (error) => isTaken(error) && error === undefined,",
+    proofs: [{ test: together, named: "begins a run that is on record" }],
+  },
+  {
+    name: "what this process knows of a run is believed again and again",
+    breaks: "L11",
+    within: "transaction",
+    find: "if (tried || database",
+    replace: "if (database",
+    proofs: [{ test: together, named: "another process has written one of them" }],
+  },
+  {
+    name: "a run of which this process knows nothing is taken for one that begins",
+    breaks: "one owner of a run",
+    within: "usual",
+    find: 'entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner: held } : undefined;',
+    replace: "entries.length > 0 ? { before: undefined, record: undefined, owner: held } : undefined;",
+    proofs: [{ test: together, named: "begins a run that is on record" }],
+  },
+  {
+    name: "a run under a name that the server does not keep is taken",
+    breaks: "a run is lost",
+    within: "make",
+    find: 'if ("reason" in checked || !dialect.keeps(runId)) return false;',
+    replace: 'if ("reason" in checked) return false;',
+    proofs: [{ test: together, named: "could not be read back or kept" }],
+  },
+  {
+    name: "a group of writes to a server is waited for without end",
+    breaks: "L11",
+    within: "make",
+    find: "commitsTogether(recorder, together, true);",
+    replace: "commitsTogether(recorder, together);",
+    proofs: [{ test: together, named: "no row is read for them" }],
+  },
+  {
+    name: "a write that came too late is told of a second time",
+    breaks: "L8",
+    within: "#ended",
+    find: "if (!this.#waiting.delete(one)) {",
+    replace: "if (!this.#waiting.delete(one) && this.#waiting.size < 0) {",
+    proofs: [{ test: bounds, named: "tells nobody twice" }],
+  },
+  {
+    name: "a store that hangs is given more and more to do",
+    breaks: "L11",
+    within: "take",
+    find: "if (this.#door.isFull) return false;",
+    replace: "",
+    proofs: [{ test: bounds, named: "tells nobody twice" }],
+  },
+  {
+    name: "a write that may wait shortly waits as long as the one before it",
+    breaks: "L11",
+    within: "take",
+    find: "this.#timer === undefined || one.until < this.#timer.until",
+    replace: "this.#timer === undefined",
+    proofs: [{ test: bounds, named: "the whole wait is spent once" }],
+  },
+  {
+    name: "a store that tells of a write still counts as one that hangs",
+    breaks: "L11",
+    within: "#ended",
+    find: "    this.#door.came();\n    one.told",
+    replace: "    one.told",
+    proofs: [{ test: bounds, named: "the whole wait is spent once" }],
+  },
+  {
+    name: "only the first late write is told of",
+    breaks: "L11",
+    within: "#wait",
+    find: "if (this.#waiting.size > 0 && this.#timer === undefined) this",
+    replace: "if (this.#waiting.size < 0) this",
+    proofs: [{ test: bounds, named: "the whole wait is spent once" }],
+  },
+  {
+    name: "a write that a store has said is not taken is asked for again",
+    breaks: "L11",
+    within: "#writesSoon",
+    find: "return why === undefined ? this.#commit(sending) : this.#failed(sending, all, why);",
+    replace: "return this.#commit(sending);",
+    proofs: [{ test: writer, named: "not asked for a second time" }],
+  },
+  {
+    name: "why a group was not taken is not told to an operator",
+    breaks: "an operator is told how the store is",
+    within: "begun",
+    find: "else if (why !== undefined) this.#refused(why.reason, pending.at);",
+    replace: "",
+    proofs: [{ test: health, named: "is slow, and fails" }],
+  },
+  {
+    name: "a write that a group does not take is pending for ever",
+    breaks: "an operator is told how the store is",
+    within: "staysAtOnce",
+    find: "if (!isTaken) over(false);",
+    replace: "",
+    proofs: [{ test: health, named: "is slow, and fails" }],
   },
 ];

@@ -297,7 +297,10 @@ class TogetherDoor {
   }
 
   #ended(one: Waiting, isOnRecord: boolean, why: RecorderError | undefined): void {
-    if (!this.#waiting.delete(one)) return one.left?.(isOnRecord);
+    if (!this.#waiting.delete(one)) {
+      one.left?.(isOnRecord);
+      return;
+    }
     if (this.#waiting.size === 0) this.#rest();
     this.#door.came();
     one.told(isOnRecord, why);

@@ -3,7 +3,13 @@ import { assert, describe, it } from "@effect/vitest";
 import { Clock, Context, Effect, Exit, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import { bounded, hangingCallsMax, probeMs } from "../../src/recorder/BoundedRecorder.ts";
-import { RecorderError, RunRecorder, recorderWaitMs } from "../../src/recorder/RunRecorder.ts";
+import {
+  commitsTogether,
+  RecorderError,
+  RunRecorder,
+  recorderWaitMs,
+  type Told,
+} from "../../src/recorder/RunRecorder.ts";
 import * as E from "./Entries.ts";
 import * as MemoryFacts from "./shared/MemoryFacts.ts";
 
@@ -204,6 +210,83 @@ describe("A recorder that misbehaves", () => {
       assert.isUndefined(fiber.pollUnsafe());
       yield* TestClock.adjust(1);
       assert.isDefined(fiber.pollUnsafe());
+    }),
+  );
+});
+
+describe("A recorder that takes the writes of several runs together, and waits for a server", () => {
+  /** The writes that a test asks for, what each was told, and how the store tells of it. */
+  const asking = Effect.gen(function* () {
+    const tolds: Array<Told> = [];
+    const heard: Array<string> = [];
+    const store = commitsTogether({ ...(yield* memory) }, (_id, _entries, told) => tolds.push(told) > 0, true);
+    const services = yield* Effect.context<never>();
+    const recorder = bounded(store);
+    const ask = () =>
+      recorder.writeTogether?.(
+        "r",
+        [],
+        (isOnRecord, why) => heard.push(isOnRecord ? "on record" : (why?.message ?? "not")),
+        services,
+      );
+    return { ask, heard, recorder, tolds };
+  }).pipe(Effect.scoped);
+  const late = (ms: number) => `r: the recorder's write did not come back within ${ms} ms`;
+
+  it.effect("tells of each in time: the whole wait is spent once, and anew when the store has told of one", () =>
+    Effect.gen(function* () {
+      const { ask, heard, tolds } = yield* asking;
+      ask();
+      yield* TestClock.adjust(1_000);
+      ask();
+      yield* TestClock.adjust(recorderWaitMs - 1_001);
+      assert.deepStrictEqual(heard, []);
+      yield* TestClock.adjust(1);
+      assert.deepStrictEqual(heard, [late(recorderWaitMs)]);
+      // One that is asked now is told before the one that still has its whole wait.
+      ask();
+      yield* TestClock.adjust(probeMs);
+      assert.deepStrictEqual(heard.slice(1), [late(probeMs)]);
+      yield* TestClock.adjust(1_000 - probeMs);
+      assert.deepStrictEqual(heard.slice(2), [late(recorderWaitMs)]);
+      ask();
+      tolds.at(-1)?.(true);
+      ask();
+      yield* TestClock.adjust(recorderWaitMs - 1);
+      assert.deepStrictEqual(heard.slice(3), ["on record"]);
+      yield* TestClock.adjust(1);
+      assert.deepStrictEqual(heard.slice(4), [late(recorderWaitMs)]);
+    }),
+  );
+
+  it.effect("hangs or not as its single writes do: it is one store", () =>
+    Effect.gen(function* () {
+      const { ask, heard, recorder, tolds } = yield* asking;
+      ask();
+      yield* TestClock.adjust(recorderWaitMs);
+      assert.lengthOf(heard, 1);
+      yield* recorder.write("r", [E.begun("r")]);
+      ask();
+      yield* TestClock.adjust(probeMs);
+      assert.lengthOf(heard, 1);
+      tolds[1]?.(false, new RecorderError({ reason: "locked", run_id: "r", message: "locked" }));
+      assert.deepStrictEqual(heard.slice(1), ["locked"]);
+    }),
+  );
+
+  it.effect("tells nobody twice, and takes no more where too many hang, until one of them has come back", () =>
+    Effect.gen(function* () {
+      const { ask, heard, tolds } = yield* asking;
+      for (let call = 0; call < hangingCallsMax; call += 1) assert.isTrue(ask());
+      yield* TestClock.adjust(recorderWaitMs);
+      assert.lengthOf(heard, hangingCallsMax);
+      assert.isFalse(ask());
+      assert.lengthOf(tolds, hangingCallsMax);
+      tolds[0]?.(true);
+      assert.isTrue(ask());
+      assert.isFalse(heard.includes("on record"));
+      tolds.at(-1)?.(true);
+      assert.strictEqual(heard.at(-1), "on record");
     }),
   );
 });

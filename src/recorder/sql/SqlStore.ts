@@ -125,17 +125,14 @@ export interface Changed {
   readonly owner: string | undefined;
 }
 
-/** Where the parts of a run are behind a write, and its record as it lies on its shelf. */
-export interface KeptRun {
-  readonly place: SqlParts.Place;
-  readonly base?: SqlParts.Base;
-}
-
 /** What is kept of runs behind a write, by run; empty in a file, where all of it stands in their rows. */
-export type Kept = ReadonlyMap<string, KeptRun>;
+export type Kept = ReadonlyMap<string, SqlParts.Kept>;
 
 /** The same of a run whose row was read. */
-export const keptOf = ({ base, seq, shelf }: Stored): KeptRun => ({ place: { seq, shelf }, ...(base && { base }) });
+export const keptOf = ({ base, seq, shelf }: Stored): SqlParts.Kept => ({
+  place: { seq, shelf },
+  ...(base && { base }),
+});
 
 /**
  * Writes what a transaction has made of its runs. PostgreSQL is asked once for all new ones and once for all others: each
@@ -158,7 +155,7 @@ const saveOne = (tables: SqlTables, { before, owner, record, runId }: Changed) =
 const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: ReadonlyArray<Changed>) {
   const fresh = changed.filter(({ before }) => before === undefined);
   const known = changed.flatMap(({ before, ...run }) => (before === undefined ? [] : [{ ...run, before }]));
-  const kept = new Map<string, KeptRun>();
+  const kept = new Map<string, SqlParts.Kept>();
   const keep = (runId: string, { seq, shelf }: SqlParts.Place, { base }: SqlParts.Written) =>
     kept.set(runId, { place: { seq, shelf }, ...(base && shelf > 0 ? { base } : {}) });
   if (fresh.length > 0) {
@@ -188,18 +185,11 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
   }
   for (const { before, record, runId } of changed) {
     // Nearly every write changes none of them.
-    if (!isOneRow(before?.record, record))
+    if (!SqlParts.isOneRow(before?.record, record))
       yield* saveParts(tables, kept.get(runId)?.place ?? inRow, runId, before?.record, record);
   }
   return kept satisfies Kept;
 });
-
-/** Whether what changed of a record is its row: incidents and questions have their own. */
-export const isOneRow = (before: RunRecord | undefined, after: RunRecord): boolean =>
-  isSame(before?.incidents, after.incidents) && isSame(before?.questions, after.questions);
-
-const isSame = (before: ReadonlyArray<unknown> = [], after: ReadonlyArray<unknown>): boolean =>
-  before === after || (before.length === 0 && after.length === 0);
 
 /** A column of many rows as one list, and as text: a list has one type, and an empty text stands for no value. */
 const listsOf = <A>(

@@ -25,6 +25,7 @@ import { invalid, RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import type { Told, WriteTogether } from "../RunRecorder.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
+import * as SqlParts from "./postgres/SqlParts.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import { type Held, holding, type SqlLease } from "./SqlLease.ts";
@@ -432,6 +433,6 @@ class SqlGroup {
     if (run === undefined) return undefined;
     const folded = { ...run };
     if (apply(folded, job) !== undefined || folded.record === undefined) return undefined;
-    return SqlStore.isOneRow(run.before?.record, folded.record) ? folded : undefined;
+    return SqlParts.isOneRow(run.before?.record, folded.record) ? folded : undefined;
   }
 }

@@ -242,12 +242,24 @@ const raisesSame = ({ attempt }: Extract<Entry, { readonly _tag: "FactsRaised" }
 /** Whether the record would lack a fact without the entry. */
 export const isNoEvidence = ({ _tag }: Entry): boolean => _tag !== "EvidenceNoted";
 
-/** A write with what goes before it: what was not written, then the evidence that waits. */
+/** A write with what goes before it. */
+export interface Sending {
+  readonly unwritten: ReadonlyArray<Entry>;
+  readonly pending: ReadonlyArray<Entry>;
+  readonly entries: ReadonlyArray<Entry>;
+  readonly happened: boolean;
+  /** A failure is a new one, and is told to the run. */
+  readonly told: boolean;
+  /** An entry was refused for good, and the others go without it. */
+  readonly refused: boolean;
+}
+
+/** All of a write in its order: what was not written, then the evidence that waits. */
 export const inOrder = ({
   entries,
   pending,
   unwritten,
-}: Readonly<Record<"entries" | "pending" | "unwritten", ReadonlyArray<Entry>>>): ReadonlyArray<Entry> => {
+}: Pick<Sending, "entries" | "pending" | "unwritten">): ReadonlyArray<Entry> => {
   // Nearly every write has nothing before it but evidence.
   const before = unwritten.length === 0 ? pending : unwritten.concat(pending);
   if (before.length === 0) return entries;

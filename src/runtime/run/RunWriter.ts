@@ -28,6 +28,7 @@ import {
   factsRaised,
   inOrder,
   isNoEvidence,
+  type Sending,
   type Unwritten,
   type Written,
   waiting,
@@ -53,18 +54,6 @@ interface Owner {
   readonly lost: (why: Loss) => void;
   /** A write that was due was not taken; at the `first` of them the run begins to go on unrecorded. */
   readonly unrecorded: (reason: string, first: boolean) => void;
-}
-
-/** A write with what goes before it. */
-interface Sending {
-  readonly unwritten: ReadonlyArray<Entry>;
-  readonly pending: ReadonlyArray<Entry>;
-  readonly entries: ReadonlyArray<Entry>;
-  readonly happened: boolean;
-  /** A failure is a new one, and is told to the run. */
-  readonly told: boolean;
-  /** An entry was refused for good, and the others go without it. */
-  readonly refused: boolean;
 }
 
 /** One write, from before its call of the store until its end. */

@@ -3,7 +3,14 @@ import { Context, Deferred, Effect, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import { probeFailingMs, probeIdleMs, StoreHealth, slowWriteMs } from "../../../src/gateway/api/StoreHealth.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
-import { commitsTogether, RunRecorder, writeAtOnceOf, writeTogetherOf } from "../../../src/recorder/RunRecorder.ts";
+import {
+  commitsTogether,
+  RunRecorder,
+  type Told,
+  waitsTogether,
+  writeAtOnceOf,
+  writeTogetherOf,
+} from "../../../src/recorder/RunRecorder.ts";
 import * as E from "../../recorder/Entries.ts";
 
 type Answer = Effect.Effect<void, RecorderError>;
@@ -178,6 +185,37 @@ describe("the store's health", () => {
       tolds[1]?.(true);
       assert.deepStrictEqual(yield* state, { writes: "ok" });
       assert.deepStrictEqual(heard, [false, true]);
+    }),
+  );
+
+  it.effect("a store that commits runs together and waits for a server is slow, and fails, as by single writes", () =>
+    Effect.gen(function* () {
+      const memory = Context.get(yield* Layer.build(RunRecorder.layerMemory()), RunRecorder);
+      const tolds: Array<Told> = [];
+      let takes = true;
+      const store = commitsTogether({ ...memory }, (_id, _entries, told) => takes && tolds.push(told) > 0, true);
+      const services = yield* Layer.build(StoreHealth.watching(Layer.succeed(RunRecorder, store)));
+      const recorder = Context.get(services, RunRecorder);
+      assert.isTrue(waitsTogether(recorder));
+      const { state } = Context.get(services, StoreHealth);
+      const why: Array<string | undefined> = [];
+      const ask = () => writeTogetherOf(recorder)?.("r", [E.begun("r")], (_, error) => why.push(error?.reason));
+      takes = false;
+      assert.isFalse(ask());
+      yield* TestClock.adjust(slowWriteMs);
+      assert.deepStrictEqual(yield* state, { writes: "ok" });
+      takes = true;
+      assert.isTrue(ask());
+      yield* TestClock.adjust(slowWriteMs - 1);
+      assert.deepStrictEqual(yield* state, { writes: "ok" });
+      yield* TestClock.adjust(1);
+      assert.strictEqual((yield* state).reason, "slow");
+      tolds[0]?.(false, new RecorderError({ reason: "unavailable", run_id: "", message: "away" }));
+      assert.strictEqual((yield* state).reason, "unavailable");
+      assert.deepStrictEqual(why, ["unavailable"]);
+      assert.isTrue(ask());
+      tolds[1]?.(true);
+      assert.deepStrictEqual(yield* state, { writes: "ok" });
     }),
   );
 

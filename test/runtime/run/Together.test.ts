@@ -7,14 +7,11 @@ import { Context, Deferred, Effect, Fiber, Layer } from "effect";
 import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
-import { commitsTogether, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { commitsTogether, RunRecorder, type Told } from "../../../src/recorder/RunRecorder.ts";
 import { Backlog } from "../../../src/runtime/run/Backlog.ts";
 import { RunWriter } from "../../../src/runtime/run/RunWriter.ts";
 
 const runId = "r";
-
-/** What a step that was asked for comes to. */
-type Told = (isOnRecord: boolean) => void;
 
 /** A writer over a store whose steps a test takes, and what is on record, in its order. */
 const writing = Effect.gen(function* () {
@@ -29,9 +26,9 @@ const writing = Effect.gen(function* () {
     { ...memory, write: (id: string, entries: ReadonlyArray<Entry>) => Effect.suspend(() => play.write(id, entries)) },
     (_id, entries, told) => {
       if (!play.takes()) return false;
-      asked.push((isOnRecord) => {
+      asked.push((isOnRecord, why) => {
         if (isOnRecord) taken.push(...entries.map((it) => `${nameOf(it)} together`));
-        told(isOnRecord);
+        told(isOnRecord, why);
       });
       return true;
     },
@@ -39,7 +36,7 @@ const writing = Effect.gen(function* () {
   const unrecorded: Array<string> = [];
   const owner = {
     ...{ runId, elapsedMs: 0, services: Context.empty(), stopped: Deferred.makeUnsafe<void>() },
-    lost: () => undefined,
+    lost: (why: string) => void unrecorded.push(why),
     unrecorded: (reason: string) => void unrecorded.push(reason),
   };
   const writer = new RunWriter(owner, bounded(recorder), yield* Backlog.make);
@@ -123,6 +120,35 @@ describe("A write that the store commits together with others", () => {
       play.takes = () => false;
       assert.strictEqual(yield* writer.write([parked("interrupted")]), "recorded");
       assert.deepStrictEqual(taken, ["question", "noted a", "interrupted"]);
+    }),
+  );
+
+  it.effect("that the store says why it does not take waits too, and is not asked for a second time", () =>
+    Effect.gen(function* () {
+      const { asked, play, start, taken, unrecorded, writer } = yield* writing;
+      const direct = play.write;
+      play.write = () => Effect.die(new Error("it was asked for"));
+      writer.note(1, "shown", "a");
+      const first = yield* start([parked("question")]);
+      asked[0]?.(false, new RecorderError({ reason: "unavailable", run_id: runId, message: "away" }));
+      assert.strictEqual(yield* Fiber.join(first), "away");
+      assert.deepStrictEqual(unrecorded, ["unavailable"]);
+      play.write = direct;
+      play.takes = () => false;
+      assert.strictEqual(yield* writer.write([parked("interrupted")]), "recorded");
+      assert.deepStrictEqual(taken, ["question", "noted a", "interrupted"]);
+    }),
+  );
+
+  it.effect("that the store refuses because another process drives the run loses the run", () =>
+    Effect.gen(function* () {
+      const { asked, start, taken, unrecorded, writer } = yield* writing;
+      const first = yield* start([parked("question")]);
+      asked[0]?.(false, new RecorderError({ reason: "fenced", run_id: runId, message: "fenced" }));
+      assert.strictEqual(yield* Fiber.join(first), "lost");
+      assert.deepStrictEqual(unrecorded, ["taken_over"]);
+      assert.strictEqual(yield* writer.write([parked("interrupted")], true), "lost");
+      assert.deepStrictEqual(taken, []);
     }),
   );
 

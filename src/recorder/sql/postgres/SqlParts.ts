@@ -31,6 +31,12 @@ export interface Base {
   readonly length: number;
 }
 
+/** Where the parts of a run are behind a write, and its record as it lies on its shelf. */
+export interface Kept {
+  readonly place: Place;
+  readonly base?: Base;
+}
+
 /** What stands in a run's row of its record, and what has to be put on its shelf for that. */
 export interface Written {
   /** The record; empty where it lies on a shelf. */
@@ -52,6 +58,13 @@ const alone = (record: RunRecord): RunRecord =>
   record.incidents.length === 0 && record.questions.length === 0
     ? record
     : { ...record, incidents: none, questions: none };
+
+/** Whether what changed of a record is its row: incidents and questions have their own. */
+export const isOneRow = (before: RunRecord | undefined, after: RunRecord): boolean =>
+  isSame(before?.incidents, after.incidents) && isSame(before?.questions, after.questions);
+
+const isSame = (before: ReadonlyArray<unknown> = [], after: ReadonlyArray<unknown>): boolean =>
+  before === after || (before.length === 0 && after.length === 0);
 
 /** What is written of a record. */
 export const written = (record: RunRecord, shelf: number | undefined, base: Base | undefined): Written => {
