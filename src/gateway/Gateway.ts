@@ -176,10 +176,11 @@ const attaching = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock;
   const siblings = yield* Siblings.make(bus);
   const log = Option.getOrUndefined(yield* Effect.serviceOption(DeliveryStore));
-  const deliveries = log === undefined ? undefined : yield* Deliveries.make(log);
+  const recorder = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder));
+  const deliveries = log === undefined ? undefined : yield* Deliveries.make(log, recorder);
   const tokenDigest = (name: string) => settings().tokens.find((token) => token.name === name)?.digest;
   // The gateways over one log make the same keys, the workers of one machine too.
-  const facts = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder))?.shared;
+  const facts = recorder?.shared;
   const secret = log === undefined ? (facts?.secret ?? bus?.secret) : Redacted.make(log.secret);
   const attachments = yield* Attachments.make({ meter, siblings, closing, secret, deliveries, tokenDigest });
   const cancels = yield* CancelsElsewhere.make(attachments, facts);

@@ -11,6 +11,8 @@ import type { RelayHead, RelayHeaders } from "../../adapters/relay/RelayTranspor
 import type { Delivery, DeliveryStore, WishHow } from "../../recorder/delivery/DeliveryStore.ts";
 import { inRealTime, monotonicMs } from "../../recorder/MonotonicTime.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
+import type { RunRecord } from "../../recorder/RunRecord.ts";
+import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { attachedHeader, lingerHeader } from "../config/OwnHeaders.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import type { Refused } from "../routing/Admission.ts";
@@ -27,6 +29,15 @@ export const grantMs = 2_000;
 
 /** Longest that the store is asked whose run a request repeats, in milliseconds: a repeat waits for it. */
 const findMs = 1_000;
+
+/**
+ * Longest that the delivery of a run on record is waited for, in milliseconds: its owner begins it behind the first bytes, so that a client
+ * which comes back at once is quicker than the owner's write.
+ */
+export const beginMs = 2_000;
+
+/** A whole run whose end is younger than this, in milliseconds of the wall clock, may have a delivery that its owner has yet to begin. */
+const endedMs = 5_000;
 
 /** What a request says of repeating another one. */
 export interface RepeatWish {
@@ -62,27 +73,42 @@ interface Granted {
   readonly token: string | undefined;
 }
 
+/** The records of runs. */
+type Records = Pick<RunRecorder["Service"], "run">;
+
 /** The delivery log, as one gateway uses it. */
 export class Deliveries {
   /** What writes to it. */
   readonly owner: DeliveryOwner;
   readonly #store: DeliveryStore["Service"];
+  readonly #records: Records | undefined;
   readonly #node: string;
   readonly #clock: Clock.Clock;
 
-  private constructor(store: DeliveryStore["Service"], owner: DeliveryOwner, node: string, clock: Clock.Clock) {
+  private constructor(
+    [store, records]: readonly [DeliveryStore["Service"], Records | undefined],
+    owner: DeliveryOwner,
+    node: string,
+    clock: Clock.Clock,
+  ) {
     this.#store = store;
+    this.#records = records;
     this.owner = owner;
     this.#node = node;
     this.#clock = clock;
   }
 
-  /** Makes it; `owner.close` writes what is left. */
+  /**
+   * Makes it; `owner.close` writes what is left.
+   *
+   * @param records say which runs there are; without them no delivery is waited for that has not begun
+   */
   static readonly make = Effect.fnUntraced(function* (
     store: DeliveryStore["Service"],
+    records?: Records,
   ): Effect.fn.Return<Deliveries, never, Scope.Scope> {
     const node = randomUUID();
-    return new Deliveries(store, yield* DeliveryOwner.make(store, node), node, yield* Clock.Clock);
+    return new Deliveries([store, records], yield* DeliveryOwner.make(store, node), node, yield* Clock.Clock);
   });
 
   /** Whether a request may be one that the log knows: it has to say so, as a look costs a way to the store and back. */
@@ -92,6 +118,9 @@ export class Deliveries {
 
   /**
    * Gives a request the response of the run that it repeats, where another gateway drives that or has driven it to its end.
+   *
+   * A delivery that has not begun is not waited for here. No record says which run a request repeats, so that each request with an idempotency
+   * key would wait for a run that most of them do not have. A repeat that comes within the owner's first write has a run of its own.
    *
    * @param key that of the request
    * @param named the digest of the name that its client gave it
@@ -128,8 +157,9 @@ export class Deliveries {
       { client, secret }: Returning,
     ): Effect.fn.Return<Delivered> {
       if (secret === undefined) return "none";
-      const [delivery] = yield* this.#found({ runId: run_id });
-      if (delivery === undefined) return "none";
+      // A DELETE need not wait: where there is no delivery, the run's owner is told through the store.
+      const [delivery] = yield* method === "DELETE" ? this.#found({ runId: run_id }) : this.#begun(run_id, client);
+      if (delivery === undefined) return client.gone ? "served" : "none";
       const key = DeliveryKey.of(secret, delivery.salt, run_id);
       if (!key.opens(run_id, delivery.lock)) return "none";
       client.access.learned({ run_id });
@@ -151,14 +181,46 @@ export class Deliveries {
     },
   );
 
-  /** What the store has; one that does not answer in time has nothing. */
+  /** The delivery of a run, where it is another gateway's. One that its owner has yet to begin is waited for, as long as its client is there. */
+  readonly #begun = Effect.fnUntraced(
+    { self: this },
+    function* (this: Deliveries, runId: string, client: ClientResponse): Effect.fn.Return<ReadonlyArray<Delivery>> {
+      let all = yield* this.#asked({ runId });
+      if (all.length === 0 && !this.owner.keeps(runId) && (yield* this.#mayBegin(runId))) {
+        const until = monotonicMs(this.#clock) + beginMs;
+        while (all.length === 0 && monotonicMs(this.#clock) < until && !client.gone) {
+          yield* Effect.sleep(pollMs);
+          all = yield* this.#asked({ runId });
+        }
+      }
+      return all.filter((it) => this.#elsewhere(it));
+    },
+  );
+
+  /** Whether a run is on record whose owner may begin its delivery yet. Records that do not answer in time know of none. */
+  #mayBegin(runId: string): Effect.Effect<boolean> {
+    const { currentTimeMillis } = this.#clock;
+    if (this.#records === undefined) return Effect.succeed(false);
+    const late = Effect.as(inRealTime(findMs), undefined);
+    const asked = Effect.orElseSucceed(this.#records.run(runId), () => undefined);
+    return Effect.zipWith(Effect.raceFirst(asked, late), currentTimeMillis, isGoingOn);
+  }
+
+  /** Deliveries of other gateways. */
   #found(by: Parameters<DeliveryStore["Service"]["find"]>[0]): Effect.Effect<ReadonlyArray<Delivery>> {
+    return Effect.map(this.#asked(by), (all) => all.filter((it) => this.#elsewhere(it)));
+  }
+
+  /** What is this gateway's own, it would have given already. */
+  #elsewhere({ node }: Delivery): boolean {
+    return node !== this.#node;
+  }
+
+  /** What the store has; one that does not answer in time has nothing. */
+  #asked(by: Parameters<DeliveryStore["Service"]["find"]>[0]): Effect.Effect<ReadonlyArray<Delivery>> {
     const late = Effect.as(inRealTime(findMs), []);
     const asked = Effect.orElseSucceed(counted(this.#store.find(by)), (): ReadonlyArray<Delivery> => []);
-    return Effect.map(Effect.raceFirst(asked, late), (all) =>
-      // What is this gateway's own, it would have given already.
-      all.filter(({ node }) => node !== this.#node),
-    );
+    return Effect.raceFirst(asked, late);
   }
 
   /** Wishes for the place of a run's reader, where the run goes on; undefined where its owner does not give it. */
@@ -272,6 +334,11 @@ const mayAnswer = ({ named, state }: Delivery, name: string | undefined, wish: R
   const isSame = name !== undefined && name === named;
   return isSame || (wish.repeats && (name === undefined || named === undefined));
 };
+
+/** Whether a run goes on, or its whole response has ended just now. */
+const isGoingOn = (record: RunRecord | undefined, now: number): boolean =>
+  record !== undefined &&
+  (record.end === undefined || (record.end.state === "completed" && now - record.end.at < endedMs));
 
 /** What the store does not say is counted. */
 const counted = <A>(asked: Effect.Effect<A, RecorderError>): Effect.Effect<A, RecorderError> =>

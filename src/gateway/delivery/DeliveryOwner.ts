@@ -157,6 +157,11 @@ export class DeliveryOwner {
     this.#wakes();
   }
 
+  /** Whether a run is one of this gateway's, whose delivery has not ended. */
+  keeps(runId: string): boolean {
+    return this.#live.has(runId);
+  }
+
   /**
    * The gateway keeps a run no longer. A whole response goes on to be logged, where it can be: whoever comes back has it from the log. Of a run
    * that was ended before its end, or that its user has stopped, the log must know no more.

@@ -2,92 +2,15 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Fiber, Metric, Scope } from "effect";
 import { TestClock } from "effect/testing";
 import * as Metrics from "../../../src/gateway/api/Metrics.ts";
-import { ByteLog } from "../../../src/gateway/attach/ByteLog.ts";
 import { secretOf } from "../../../src/gateway/delivery/ClientSecret.ts";
 import { Deliveries, grantMs } from "../../../src/gateway/delivery/Deliveries.ts";
 import { DeliveryKey } from "../../../src/gateway/delivery/DeliveryKey.ts";
 import { DeliveryOwner, totalBytesMax } from "../../../src/gateway/delivery/DeliveryOwner.ts";
 import { DeliveryReading, type Item } from "../../../src/gateway/delivery/DeliveryReading.ts";
-import type { DeliverySource } from "../../../src/gateway/delivery/DeliverySource.ts";
 import type { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
-import type {
-  Delivery,
-  DeliveryPart,
-  DeliveryState,
-  DeliveryStore,
-} from "../../../src/recorder/delivery/DeliveryStore.ts";
-import { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import type { Delivery, DeliveryStore } from "../../../src/recorder/delivery/DeliveryStore.ts";
 import { seeded } from "../../Seeded.ts";
-
-const away = new RecorderError({ reason: "unavailable", run_id: "", message: "away" });
-
-/** A store in memory, whose appends fail as they are told: before they are taken, or behind it. */
-const storeOf = (fails: () => "before" | "behind" | undefined) => {
-  const deliveries = new Map<string, Delivery & { state: DeliveryState }>();
-  const parts: Array<DeliveryPart> = [];
-  /** Deliveries of each call that says how they ended. */
-  const ends: Array<number> = [];
-  const held = { bytes: 0 };
-  const standing = (runId: string) => {
-    const found = deliveries.get(runId);
-    return found && { state: found.state, beats: parts.length, reader: null, refused: null };
-  };
-  const store: DeliveryStore["Service"] = {
-    secret: "s",
-    begin: (all) =>
-      Effect.sync(() => {
-        for (const it of all) deliveries.set(it.run_id, { ...it, state: "live" });
-      }),
-    append: (all) =>
-      Effect.suspend(() => {
-        const how = fails();
-        if (how === "before") return Effect.fail(away);
-        for (const it of all) if (!parts.some(({ n, run_id }) => n === it.n && run_id === it.run_id)) parts.push(it);
-        return how === "behind" ? Effect.fail(away) : Effect.void;
-      }),
-    beat: (sizes) => Effect.succeed(new Set(sizes.keys())),
-    ended: (all) =>
-      Effect.sync(() => {
-        ends.push(all.length);
-        for (const { run_id, state } of all) {
-          const found = deliveries.get(run_id);
-          if (found !== undefined) found.state = state;
-        }
-      }),
-    drop: (runId) => Effect.sync(() => void deliveries.delete(runId)),
-    wishes: () => Effect.succeed([]),
-    answer: () => Effect.void,
-    unseat: () => Effect.void,
-    find: () => Effect.succeed([...deliveries.values()]),
-    wish: () => Effect.void,
-    leave: () => Effect.void,
-    renew: () => Effect.void,
-    standing: (runId) => Effect.succeed(standing(runId)),
-    look: (runId, from) => {
-      const held = parts.filter(({ at, n }) => n === 0 || ("at" in from && at <= from.at)).map(({ n }) => n);
-      const first = "n" in from ? from.n : Math.max(...held);
-      return Effect.succeed({ standing: standing(runId), parts: parts.filter(({ n }) => n >= first) });
-    },
-    forget: Effect.sync(() => held.bytes),
-  };
-  return { store, deliveries, parts, ends, held };
-};
-
-/** A run of this gateway, as far as the log knows it. */
-const sourceOf = () => {
-  const log = new ByteLog();
-  const source = {
-    entry: { terms: { lingerMs: 1_000 }, log, end: undefined as { how: "whole" } | undefined, evicted: undefined },
-    head: { head: { status: 200, statusText: "OK", headers: [["a", "b"] as const] }, streaming: true },
-    bodyEnd: undefined as "end" | undefined,
-    stop: undefined,
-    client: undefined,
-    takenElsewhere: () => undefined,
-    leftElsewhere: () => undefined,
-    cancelledElsewhere: () => undefined,
-  } satisfies DeliverySource;
-  return { log, source };
-};
+import { sourceOf, storeOf } from "./DeliveryCases.ts";
 
 /** All that a reading gives, to its end or its loss. */
 const readAll = (store: DeliveryStore["Service"], delivery: Delivery, key: DeliveryKey, from: number) =>

@@ -3,7 +3,17 @@ import { Context, Effect, Exit, Scope } from "effect";
 import { Traffic } from "../../../src/gateway/api/Traffic.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
 import * as StatementProxy from "../../recorder/postgres/StatementProxy.ts";
-import { again, ask, attach, type Client, eventsOf, eventually, turn, whole } from "../attach/AttachCases.ts";
+import {
+  again,
+  ask,
+  attach,
+  type Client,
+  eventsOf,
+  eventually,
+  providerOf,
+  turn,
+  whole,
+} from "../attach/AttachCases.ts";
 import { protocols } from "../GatewayCases.ts";
 import { credential, type Node, node, two } from "./Nodes.ts";
 
@@ -100,6 +110,32 @@ describe("a client that comes back at another gateway", () => {
       assert.deepStrictEqual(got.body, all.subarray(had));
       assert.strictEqual(got.head?.headers["x-recovery-attached"], String(had));
       assert.strictEqual(it.asked.length, 1);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("by the run's name is quicker than its owner's first write, and waits for that", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const [atOwner, atOther] = [yield* StatementProxy.make(address), yield* StatementProxy.make(address)];
+      const provider = yield* providerOf(events);
+      const [owner, other] = [yield* node(atOwner.address, provider.at), yield* node(atOther.address, provider.at)];
+      const begins = atOwner.hold(/INSERT INTO stream_recovery_deliveries /);
+      const looks = atOther.hold(/FROM stream_recovery_deliveries WHERE run_id/, "reply");
+      const first = ask(owner, "openai-chat", credential);
+      const sent = yield* provider.nth(0);
+      sent.send(3);
+      yield* hears(first);
+      yield* begins.reached;
+      const second = attach(other, yield* runOf(first), credential);
+      // It has looked, and there was nothing.
+      yield* looks.reached;
+      yield* begins.release;
+      yield* looks.release;
+      sent.finish();
+      const got = yield* whole(second);
+      assert.strictEqual(got.head?.statusCode, 200);
+      assert.isFalse(got.broken);
+      assert.deepStrictEqual(got.body, all);
     }).pipe(Effect.scoped),
   );
 
