@@ -50,6 +50,13 @@ const runOf = ({ head }: Client): Effect.Effect<string> =>
     ({ headers }) => String(headers["x-recovery-run"]),
   );
 
+/** Waits until the delivery of a run has begun: a repeat elsewhere that comes before has a run of its own. */
+const isLogged = Effect.fnUntraced(function* (db: string, run: string) {
+  const admin = yield* Databases.client(db);
+  while ((yield* admin`SELECT 1 AS there FROM stream_recovery_deliveries WHERE run_id = ${run}`).length === 0)
+    yield* turn;
+}, Effect.orDie);
+
 /** Waits until a run has ended on record, as any gateway sees it. */
 const endOf = Effect.fnUntraced(function* ({ recorder }: Node, run: string) {
   for (;;) {
@@ -89,6 +96,7 @@ describe("clients that read at another gateway while that of their runs is kille
         // One reads on behind the byte that it has, one from the first byte, each in the place of the client that was there.
         named.client.leave();
         asking.client.leave();
+        yield* isLogged(db, asking.run);
         const byName = attach(other, named.run, { ...credential, "last-event-id": String(shown - 7) });
         const byAsking = ask(other, protocol, { ...credential, ...again }, bodyOf("by asking again"));
         const atEnd = attach(other, ending.run, { ...credential, "last-event-id": "0" });
