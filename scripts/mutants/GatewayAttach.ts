@@ -9,6 +9,7 @@ const streams = "test/gateway/attach/Streams.test.ts";
 const attach = "test/gateway/attach/Attach.test.ts";
 const lingering = "test/gateway/attach/LingeringRun.test.ts";
 const delivery = "test/gateway/delivery/Delivery.test.ts";
+const beginning = "test/gateway/delivery/DeliveryBeginning.test.ts";
 
 /** The mutants of `src/gateway/attach` and of `src/adapters/fetch/StreamAttachment.ts`. */
 export const mutants: ReadonlyArray<Mutant> = [
@@ -358,5 +359,69 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: 'hkdfSync("sha256", holder, salt, ',
     replace: 'hkdfSync("sha256", holder, "", ',
     proofs: [{ test: delivery, named: "at its place only" }],
+  },
+  {
+    name: "a delivery that its owner has yet to begin is taken for none",
+    breaks: "a client comes back to any gateway, issue 15",
+    within: "#begun",
+    find: "while (all.length === 0 && monotonicMs(this.#clock) < until && !client.gone) {",
+    replace: "while (until < 0) {",
+    proofs: [{ test: beginning, named: "where the run goes on by its record" }],
+  },
+  {
+    name: "a delivery that never begins is waited for without end",
+    breaks: "every wait has an end, L11",
+    within: "#begun",
+    find: "while (all.length === 0 && monotonicMs(this.#clock) < until && !client.gone) {",
+    replace: "while (all.length === 0 && until > 0 && !client.gone) {",
+    proofs: [{ test: beginning, named: "is waited for so long" }],
+  },
+  {
+    name: "a delivery is looked for when its client has gone",
+    breaks: "nothing is done for who is gone",
+    within: "#begun",
+    find: "while (all.length === 0 && monotonicMs(this.#clock) < until && !client.gone) {",
+    replace: "while (all.length === 0 && monotonicMs(this.#clock) < until) {",
+    proofs: [{ test: beginning, named: "no longer than its client is there" }],
+  },
+  {
+    name: "a delivery is waited for whatever the record says",
+    breaks: "a run that is not on record is answered at once",
+    within: "#mayBegin",
+    find: "Effect.zipWith(Effect.raceFirst(asked, late), currentTimeMillis, isGoingOn)",
+    replace: "Effect.as(Effect.raceFirst(asked, late), true)",
+    proofs: [{ test: beginning, named: "is on no record" }],
+  },
+  {
+    name: "a delivery is waited for however long ago its run has ended",
+    breaks: "a run that has ended is answered at once",
+    within: "isGoingOn",
+    find: 'record.end.state === "completed" && now - record.end.at < endedMs',
+    replace: 'record.end.state === "completed" && now - record.end.at < 1e9',
+    proofs: [{ test: beginning, named: "has ended long ago" }],
+  },
+  {
+    name: "the delivery of a run that its user has stopped is waited for",
+    breaks: "a run that has ended is answered at once",
+    within: "isGoingOn",
+    find: 'record.end.state === "completed" && now - record.end.at < endedMs',
+    replace: "now - record.end.at < endedMs",
+    proofs: [{ test: beginning, named: "has been stopped" }],
+  },
+  {
+    name: "a DELETE waits for a delivery that it does not need",
+    breaks: "a Stop counts at once",
+    within: "Deliveries",
+    find: 'method === "DELETE" ? this.#found({ runId: run_id }) : this.#begun(run_id, client)',
+    replace: "this.#begun(run_id, client)",
+    proofs: [{ test: beginning, named: "is not waited for by a DELETE" }],
+  },
+  {
+    name: "a gateway waits for a delivery of its own",
+    breaks: "a client without the credential is answered at once",
+    within: "#begun",
+    find: "all.length === 0 && !this.owner.keeps(runId) && (yield* this.#mayBegin(runId))",
+    replace: "all.length === 0 && (yield* this.#mayBegin(runId))",
+    proofs: [{ test: beginning, named: "at the owner itself" }],
   },
 ];

@@ -9,8 +9,9 @@ import { Effect, References } from "effect";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
-import { clientOf, eventually, whole } from "../gateway/attach/AttachCases.ts";
+import { clientOf, whole } from "../gateway/attach/AttachCases.ts";
 import { bodies, post, send } from "../gateway/GatewayCases.ts";
+import { eventually, polled } from "../Polling.ts";
 import { folder, type Served, serve } from "./ServeProcess.ts";
 import { connected, logged, workersOf } from "./Workers.ts";
 
@@ -23,11 +24,11 @@ const ended = (file: string) =>
   Effect.scoped(
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
-      for (;;) {
-        const runs = yield* recorder.runs({ limit: 1000 });
-        if (runs.every(({ state }) => state === "ended")) return runs;
-        yield* Effect.yieldNow;
-      }
+      return yield* polled(
+        Effect.map(recorder.runs({ limit: 1000 }), (runs) =>
+          runs.every(({ state }) => state === "ended") ? runs : undefined,
+        ),
+      );
     }).pipe(
       Effect.provide(SqlRunRecorder.layerFile({ file, retention: false })),
       Effect.provideService(References.MinimumLogLevel, "None"),

@@ -13,10 +13,10 @@ import {
   eventsOf,
   type Provider,
   providerOf,
-  turn,
   whole,
 } from "../gateway/attach/AttachCases.ts";
 import { bodies, paths, protocols } from "../gateway/GatewayCases.ts";
+import { polled, turn } from "../Polling.ts";
 import { folder, runsIn, type Served, serve } from "./ServeProcess.ts";
 import { connected, logged, workersOf } from "./Workers.ts";
 
@@ -82,12 +82,12 @@ const streams = Effect.fnUntraced(function* (
   isWanted: (runs: ReadonlyArray<AttachableRun>) => boolean,
 ) {
   const client = yield* connected(served, worker);
-  for (;;) {
-    const { text } = yield* client.ask("/recovery/api/streams");
-    const runs: ReadonlyArray<AttachableRun> = JSON.parse(text).streams;
-    if (isWanted(runs)) return runs;
-    yield* turn;
-  }
+  return yield* polled(
+    Effect.map(client.ask("/recovery/api/streams"), ({ text }) => {
+      const runs: ReadonlyArray<AttachableRun> = JSON.parse(text).streams;
+      return isWanted(runs) ? runs : undefined;
+    }),
+  );
 });
 
 /** A client of a worker leaves behind some events of its response; the name of its run. */

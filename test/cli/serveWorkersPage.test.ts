@@ -1,11 +1,13 @@
 /**
  * `serve --workers`: whichever worker a person or a scraper meets tells of all of them.
  */
+
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import { FaultProvider } from "../../src/testing/index.ts";
 import { bodies } from "../gateway/GatewayCases.ts";
+import { polled } from "../Polling.ts";
 import { folder, type Served, serve } from "./ServeProcess.ts";
 import { type Client, connected, logged, workersOf } from "./Workers.ts";
 
@@ -76,13 +78,12 @@ describe("the page and the metrics of several workers", () => {
       const asking = yield* Effect.forkScoped((yield* connected(served, 2)).ask(chat, uncertain), {
         startImmediately: true,
       });
-      const question = yield* Effect.gen(function* () {
-        for (;;) {
-          const { questions } = yield* json(first, "/recovery/api/questions");
+      const question = yield* polled(
+        Effect.map(json(first, "/recovery/api/questions"), ({ questions }) => {
           const [open] = questions as ReadonlyArray<{ readonly run_id: string; readonly revision: number }>;
-          if (open !== undefined) return open;
-        }
-      });
+          return open;
+        }),
+      );
       for (const client of [first, second]) assert.strictEqual((yield* json(client, "/recovery/api/health")).live, 1);
       assert.include(yield* Fiber.join(feed), question.run_id);
       const answer = { revision: question.revision, choice: "retry", confirm_may_repeat: true };

@@ -4,8 +4,9 @@
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { clientOf, eventsOf, turn, whole } from "../gateway/attach/AttachCases.ts";
+import { clientOf, eventsOf, whole } from "../gateway/attach/AttachCases.ts";
 import { bodies, paths, serverOf } from "../gateway/GatewayCases.ts";
+import { polled } from "../Polling.ts";
 import { folder, runsIn, type Served, serve } from "./ServeProcess.ts";
 import { connected, logged } from "./Workers.ts";
 
@@ -91,13 +92,13 @@ describe("what several workers know together", () => {
       const served = yield* started(upstream);
       const first = yield* chat(served, 1);
       const page = yield* connected(served, 2);
-      const waiting = Effect.fnUntraced(function* (count: number) {
-        for (;;) {
-          const [path] = JSON.parse((yield* page.ask("/recovery/api/paths")).text).paths;
-          if (path?.waiting === count) return path.cooldowns as ReadonlyArray<unknown>;
-          yield* turn;
-        }
-      });
+      const waiting = (count: number) =>
+        polled(
+          Effect.map(page.ask("/recovery/api/paths"), ({ text }) => {
+            const [path] = JSON.parse(text).paths;
+            return path?.waiting === count ? (path.cooldowns as ReadonlyArray<unknown>) : undefined;
+          }),
+        );
       yield* waiting(1);
       const second = yield* chat(served, 2);
       assert.lengthOf(yield* waiting(2), 1);

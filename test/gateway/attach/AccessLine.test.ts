@@ -3,9 +3,10 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Metric, Redacted } from "effect";
 import { Traffic } from "../../../src/gateway/api/Traffic.ts";
 import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
+import { turn } from "../../Polling.ts";
 import { paths, send } from "../GatewayCases.ts";
 import { logging } from "../log/Logged.ts";
-import { again, ask, attach, eventsOf, longMs, providerOf, turn, whole } from "./AttachCases.ts";
+import { again, ask, attach, eventsOf, longMs, providerOf, whole } from "./AttachCases.ts";
 
 const protocol = "openai-chat" as const;
 const events = eventsOf(protocol);

@@ -8,23 +8,11 @@ import { type AttachableRun, Traffic } from "../../../src/gateway/api/Traffic.ts
 import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { Answers } from "../../../src/testing/index.ts";
+import { eventually, polled } from "../../Polling.ts";
 import { bodies, type Fronted, front, paths, type Sending, serverOf } from "../GatewayCases.ts";
 
 /** Long enough that no test sees it pass. */
 export const longMs = 60_000;
-
-/** One turn of the event loop. */
-export const turn = Effect.promise(() => new Promise<void>((next) => setImmediate(next)));
-
-/** Waits until something is there; it is looked for with every turn of the event loop. */
-export const eventually = <A>(look: () => A | undefined): Effect.Effect<A> =>
-  Effect.gen(function* () {
-    for (;;) {
-      const found = look();
-      if (found !== undefined) return found;
-      yield* turn;
-    }
-  });
 
 /** A response that a provider is sending. */
 export interface Sent {
@@ -98,13 +86,12 @@ export const stage = (said: Said, program: GatewayProgram = {}): Effect.Effect<S
     const { status } = Context.get(fronted.services, Traffic);
     const attachable = Effect.map(status, (it) => it.attachable ?? []);
     const lingers = (state: string): Effect.Effect<string> =>
-      Effect.gen(function* () {
-        for (;;) {
-          const last = (yield* attachable).at(-1);
-          if (last?.state === state) return last.run_id;
-          yield* turn;
-        }
-      });
+      polled(
+        Effect.map(attachable, (runs) => {
+          const last = runs.at(-1);
+          return last?.state === state ? last.run_id : undefined;
+        }),
+      );
     return { ...fronted, asked, nth, lingers, attachable };
   });
 

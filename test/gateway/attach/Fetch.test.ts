@@ -3,9 +3,10 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import OpenAI from "openai";
 import { recoveringFetch } from "../../../src/adapters/fetch/FetchRecovery.ts";
+import { eventually, turn } from "../../Polling.ts";
 import { gateTo } from "../Gate.ts";
 import { bodies, front, paths, serverOf } from "../GatewayCases.ts";
-import { again, ask, eventsOf, eventually, longMs, stage, turn, whole } from "./AttachCases.ts";
+import { again, ask, eventsOf, longMs, stage, whole } from "./AttachCases.ts";
 
 const protocol = "openai-chat" as const;
 const events = eventsOf(protocol);

@@ -20,9 +20,10 @@ import { Siblings } from "../../../src/gateway/attach/Siblings.ts";
 import { Access } from "../../../src/gateway/log/AccessRecord.ts";
 import { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
 import { folder } from "../../cli/ServeProcess.ts";
+import { eventually, turn } from "../../Polling.ts";
 import { serverOf } from "../GatewayCases.ts";
 import { members } from "../workers/Members.ts";
-import { clientOf, eventually, turn } from "./AttachCases.ts";
+import { clientOf } from "./AttachCases.ts";
 
 const key = "a".repeat(64);
 const secret = Redacted.make("secret of the workers");

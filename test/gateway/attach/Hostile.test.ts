@@ -2,19 +2,9 @@
 import { connect } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import { eventually, turn } from "../../Polling.ts";
 import { bodies, paths, send } from "../GatewayCases.ts";
-import {
-  again,
-  ask,
-  attach,
-  type Client,
-  eventsOf,
-  eventually,
-  type Stage,
-  stage,
-  turn,
-  whole,
-} from "./AttachCases.ts";
+import { again, ask, attach, type Client, eventsOf, type Stage, stage, whole } from "./AttachCases.ts";
 import { holder, holders } from "./RecordedCases.ts";
 
 const protocol = "openai-chat" as const;

@@ -8,8 +8,9 @@ import { Effect } from "effect";
 import type { AttachableRun } from "../../../src/gateway/api/Traffic.ts";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { folder, runsIn, serve } from "../../cli/ServeProcess.ts";
+import { polled } from "../../Polling.ts";
 import { bodies, paths, protocols, send } from "../GatewayCases.ts";
-import { again, attach, clientOf, eventsOf, type Provider, providerOf, turn, whole } from "./AttachCases.ts";
+import { again, attach, clientOf, eventsOf, type Provider, providerOf, whole } from "./AttachCases.ts";
 
 const headers = { "content-type": "application/json", authorization: "Bearer sk-one" };
 
@@ -35,14 +36,15 @@ const ask = (url: string, { body, protocol }: Lost, more = {}) =>
 
 /** The runs that may be attached to, as the gateway's API tells them, once they are as wanted. */
 const streams = (url: string, isWanted: (runs: ReadonlyArray<AttachableRun>) => boolean) =>
-  Effect.gen(function* () {
-    for (;;) {
-      const { text } = yield* Effect.promise(() => send(`${url}/recovery/api/streams`));
-      const runs: ReadonlyArray<AttachableRun> = JSON.parse(text).streams;
-      if (isWanted(runs)) return runs;
-      yield* turn;
-    }
-  });
+  polled(
+    Effect.map(
+      Effect.promise(() => send(`${url}/recovery/api/streams`)),
+      ({ text }) => {
+        const runs: ReadonlyArray<AttachableRun> = JSON.parse(text).streams;
+        return isWanted(runs) ? runs : undefined;
+      },
+    ),
+  );
 
 /** Asks for each response in turn, sends what its client is to have, and kills that client. */
 const leaveAll = (url: string, provider: Provider) =>
@@ -62,13 +64,11 @@ const leaveAll = (url: string, provider: Provider) =>
 
 /** The runs of a store, once each has an end. */
 const ended = (file: string) =>
-  Effect.gen(function* () {
-    for (;;) {
-      const runs = yield* runsIn(file);
-      if (runs.every(({ state }) => state === "ended")) return new Map(runs.map((run) => [run.run_id, run]));
-      yield* turn;
-    }
-  });
+  polled(
+    Effect.map(runsIn(file), (runs) =>
+      runs.every(({ state }) => state === "ended") ? new Map(runs.map((run) => [run.run_id, run])) : undefined,
+    ),
+  );
 
 const completed = "completed after 1 attempt, 0 incidents, 0 questions: of nothing";
 const interrupted = "stopped client_gone after 1 attempt, 1 incidents, 0 questions: of crashed";

@@ -6,21 +6,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { assert } from "@effect/vitest";
 import { Effect, Redacted, type Scope } from "effect";
 import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
+import { eventually, turn } from "../../Polling.ts";
 import { decode } from "../../provider/Decoded.ts";
 import { bytesOf, recordings } from "../../Recordings.ts";
 import { bodies } from "../GatewayCases.ts";
-import {
-  again,
-  ask,
-  attach,
-  type Client,
-  eventually,
-  type Sent,
-  type Stage,
-  stage,
-  turn,
-  whole,
-} from "./AttachCases.ts";
+import { again, ask, attach, type Client, type Sent, type Stage, stage, whole } from "./AttachCases.ts";
 
 /** A recorded response. */
 export interface Recorded {

@@ -2,8 +2,9 @@
 import { connect, type Socket } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import { eventually, turn } from "../../Polling.ts";
 import { bodies, paths } from "../GatewayCases.ts";
-import { again, ask, attach, eventsOf, eventually, type Stage, stage, turn, whole } from "./AttachCases.ts";
+import { again, ask, attach, eventsOf, type Stage, stage, whole } from "./AttachCases.ts";
 
 const protocol = "openai-chat" as const;
 const long = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${"x".repeat(1024 * 1024)}"}}]}\n\n`);

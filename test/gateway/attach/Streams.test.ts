@@ -2,8 +2,9 @@ import { connect } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Metric, Redacted } from "effect";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { turn } from "../../Polling.ts";
 import { front, paths, serverOf } from "../GatewayCases.ts";
-import { again, ask, attach, clientOf, eventsOf, longMs, stage, turn, whole } from "./AttachCases.ts";
+import { again, ask, attach, clientOf, eventsOf, longMs, stage, whole } from "./AttachCases.ts";
 
 const events = eventsOf("anthropic-messages");
 const all = Buffer.concat(events);

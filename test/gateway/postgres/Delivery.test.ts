@@ -1,19 +1,10 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Scope } from "effect";
 import { Traffic } from "../../../src/gateway/api/Traffic.ts";
+import { eventually, polled } from "../../Polling.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
 import * as StatementProxy from "../../recorder/postgres/StatementProxy.ts";
-import {
-  again,
-  ask,
-  attach,
-  type Client,
-  eventsOf,
-  eventually,
-  providerOf,
-  turn,
-  whole,
-} from "../attach/AttachCases.ts";
+import { again, ask, attach, type Client, eventsOf, providerOf, whole } from "../attach/AttachCases.ts";
 import { protocols } from "../GatewayCases.ts";
 import { credential, type Node, node, two } from "./Nodes.ts";
 
@@ -43,13 +34,11 @@ const runOf = (client: Client): Effect.Effect<string> =>
 
 /** Waits until the only run that a gateway keeps is in a state. */
 const stands = ({ services }: Node, state: string) =>
-  Effect.gen(function* () {
-    for (;;) {
-      const { attachable = [] } = yield* Context.get(services, Traffic).status;
-      if (attachable.at(-1)?.state === state) return;
-      yield* turn;
-    }
-  });
+  polled(
+    Effect.map(Context.get(services, Traffic).status, ({ attachable = [] }) =>
+      attachable.at(-1)?.state === state ? true : undefined,
+    ),
+  );
 
 describe("a client that comes back at another gateway", () => {
   for (const protocol of protocols) {
@@ -294,10 +283,4 @@ const ended = (address: string) =>
 
 /** Asks until there are rows. */
 const eventuallyRows = <A, E>(rows: Effect.Effect<ReadonlyArray<A>, E>): Effect.Effect<ReadonlyArray<A>, E> =>
-  Effect.gen(function* () {
-    for (;;) {
-      const found = yield* rows;
-      if (found.length > 0) return found;
-      yield* turn;
-    }
-  });
+  polled(Effect.map(rows, (found) => (found.length > 0 ? found : undefined)));

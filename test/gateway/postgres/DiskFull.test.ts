@@ -13,8 +13,9 @@ import { StoreHealth } from "../../../src/gateway/api/StoreHealth.ts";
 import { unrecordedHeader } from "../../../src/gateway/proxy/StoreWord.ts";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { Answers } from "../../../src/testing/index.ts";
+import { eventually, polled } from "../../Polling.ts";
 import * as E from "../../recorder/Entries.ts";
-import { ask, type Client, eventually, turn, whole } from "../attach/AttachCases.ts";
+import { ask, type Client, whole } from "../attach/AttachCases.ts";
 import { credential, type Node, two } from "./Nodes.ts";
 
 const events = Answers.render("openai-chat", 1, { content: [{ reasoning: 2 }, { text: 4 }] }).map(({ frame }) =>
@@ -101,14 +102,15 @@ const refused = ({ recorder }: Node): Effect.Effect<RecorderError> =>
 
 /** Waits until the runs of so many clients have an end on record. */
 const untilEnded = ({ recorder }: Node, count: number) =>
-  Effect.gen(function* () {
-    for (;;) {
-      const runs = yield* Effect.orElseSucceed(recorder.runs({ limit: 1_000 }), () => []);
-      const ended = runs.filter(({ end, run_id }) => end !== undefined && run_id.startsWith("gw_"));
-      if (ended.length >= count) return ended;
-      yield* turn;
-    }
-  });
+  polled(
+    Effect.map(
+      Effect.orElseSucceed(recorder.runs({ limit: 1_000 }), () => []),
+      (runs) => {
+        const ended = runs.filter(({ end, run_id }) => end !== undefined && run_id.startsWith("gw_"));
+        return ended.length >= count ? ended : undefined;
+      },
+    ),
+  );
 
 const isWhole = (client: Client) =>
   Effect.map(whole(client), ({ body, broken }) => {

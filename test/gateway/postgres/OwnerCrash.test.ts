@@ -4,18 +4,9 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { type Served, serve } from "../../cli/ServeProcess.ts";
+import { eventually, polled } from "../../Polling.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
-import {
-  again,
-  ask,
-  attach,
-  type Client,
-  eventsOf,
-  eventually,
-  providerOf,
-  turn,
-  whole,
-} from "../attach/AttachCases.ts";
+import { again, ask, attach, type Client, eventsOf, providerOf, whole } from "../attach/AttachCases.ts";
 import { bodies } from "../GatewayCases.ts";
 import { credential, type Node, node } from "./Nodes.ts";
 
@@ -53,18 +44,13 @@ const runOf = ({ head }: Client): Effect.Effect<string> =>
 /** Waits until the delivery of a run has begun: a repeat elsewhere that comes before has a run of its own. */
 const isLogged = Effect.fnUntraced(function* (db: string, run: string) {
   const admin = yield* Databases.client(db);
-  while ((yield* admin`SELECT 1 AS there FROM stream_recovery_deliveries WHERE run_id = ${run}`).length === 0)
-    yield* turn;
+  const rows = admin`SELECT 1 AS there FROM stream_recovery_deliveries WHERE run_id = ${run}`;
+  yield* polled(Effect.map(rows, ([row]) => row));
 }, Effect.orDie);
 
 /** Waits until a run has ended on record, as any gateway sees it. */
-const endOf = Effect.fnUntraced(function* ({ recorder }: Node, run: string) {
-  for (;;) {
-    const record = yield* Effect.orDie(recorder.run(run));
-    if (record?.end !== undefined) return record;
-    yield* turn;
-  }
-});
+const endOf = ({ recorder }: Node, run: string) =>
+  polled(Effect.map(Effect.orDie(recorder.run(run)), (record) => (record?.end === undefined ? undefined : record)));
 
 /** What a client has is the response from a byte on, each byte once, and it is not taken for whole. */
 const isCut = (what: string, { body, broken }: { readonly body: Buffer; readonly broken: boolean }, from = 0) => {

@@ -4,7 +4,8 @@ import * as Cluster from "../../../scripts/postgres/Cluster.ts";
 import { unrecordedHeader } from "../../../src/gateway/proxy/StoreWord.ts";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { Answers } from "../../../src/testing/index.ts";
-import { ask, eventually, turn, whole } from "../attach/AttachCases.ts";
+import { eventually, polled } from "../../Polling.ts";
+import { ask, whole } from "../attach/AttachCases.ts";
 import { send } from "../GatewayCases.ts";
 import { credential, type Node, node, two } from "./Nodes.ts";
 import * as SilentProxy from "./SilentProxy.ts";
@@ -28,24 +29,16 @@ afterAll(() => cluster.remove());
 
 /** Asks a probe until it says what is waited for; its status. */
 const untilReady = ({ url }: Node, said: string): Effect.Effect<number> =>
-  Effect.gen(function* () {
-    for (;;) {
-      const { status, text } = yield* Effect.promise(() => send(`${url}/readyz`));
-      if (JSON.parse(text).status === said) return status;
-      yield* turn;
-    }
-  });
+  polled(
+    Effect.map(
+      Effect.promise(() => send(`${url}/readyz`)),
+      ({ status, text }) => (JSON.parse(text).status === said ? status : undefined),
+    ),
+  );
 
 /** Waits until every run is on record as complete. */
 const untilComplete = ({ recorder }: Node, count: number): Effect.Effect<ReadonlyArray<RunRecord>> =>
-  Effect.gen(function* () {
-    for (;;) {
-      const runs = yield* Effect.orElseSucceed(recorder.runs(), () => []);
-      const ended = runs.filter((run) => run.end?.state === "completed");
-      if (ended.length >= count) return ended;
-      yield* turn;
-    }
-  });
+  endedWhere(recorder, count, (run) => run.end?.state === "completed");
 
 /** What the streams of two gateways go through while their store is away. */
 const through = (database: string, away: Effect.Effect<void>, back: Effect.Effect<void>, address: string) =>
@@ -147,11 +140,15 @@ describe("gateways whose PostgreSQL is away", () => {
 
 /** Waits until every run is on record as ended. */
 const untilEnded = ({ recorder }: Node, count: number): Effect.Effect<ReadonlyArray<RunRecord>> =>
-  Effect.gen(function* () {
-    for (;;) {
-      const runs = yield* Effect.orElseSucceed(recorder.runs(), () => []);
-      const ended = runs.filter((run) => run.end !== undefined);
-      if (ended.length >= count) return ended;
-      yield* turn;
-    }
-  });
+  endedWhere(recorder, count, (run) => run.end !== undefined);
+
+const endedWhere = (recorder: Node["recorder"], count: number, isWanted: (run: RunRecord) => boolean) =>
+  polled(
+    Effect.map(
+      Effect.orElseSucceed(recorder.runs(), (): ReadonlyArray<RunRecord> => []),
+      (runs) => {
+        const ended = runs.filter(isWanted);
+        return ended.length >= count ? ended : undefined;
+      },
+    ),
+  );

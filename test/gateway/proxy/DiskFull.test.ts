@@ -9,8 +9,9 @@ import { Context, Effect } from "effect";
 import { StoreHealth } from "../../../src/gateway/api/StoreHealth.ts";
 import { unrecordedHeader } from "../../../src/gateway/proxy/StoreWord.ts";
 import { Answers } from "../../../src/testing/index.ts";
+import { eventually, turn } from "../../Polling.ts";
 import * as Folder from "../../recorder/sql/SqlFolder.ts";
-import { ask, eventually, stage, turn, whole } from "../attach/AttachCases.ts";
+import { ask, stage, whole } from "../attach/AttachCases.ts";
 
 /** A call would wait for the store. */
 const events = Answers.render("openai-chat", 1, { content: [{ text: 4 }] }).map(({ frame }) => Buffer.from(frame));
