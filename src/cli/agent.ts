@@ -21,6 +21,7 @@ import { relative } from "../story/Times.ts";
 import * as ClusterAgent from "./agent/ClusterAgent.ts";
 import { dbFlag, foreignStore } from "./command/Store.ts";
 import { quoted } from "./terminal/Screen.ts";
+import { parseDuration } from "./terminal/TypedTime.ts";
 
 const exitCodes = {
   ...{ stopped: 1, steps: 1, refused: 2, store: 3, parked: 4, no_owner: 5, cancelled: 130, left: 130 },
@@ -34,7 +35,7 @@ const help = `Talk to a model that works with files and a shell in one directory
 
   The key is read from the environment, and never stored or printed.
 
-  --cluster shares conversations between machines over --db postgres://…: with --node this process owns its part of them until it is told to end, and without it says --prompt, or what you type, to --chat wherever that is owned. A conversation has one owner; when that dies another node goes on, and a call waits 10 s for one. Whoever may use the store may use the nodes' tools: docs/cluster.md.
+  --cluster shares conversations between machines over --db postgres://…: with --node this process owns its part of them until it is told to end, and without it says --prompt, or what you type, to --chat wherever that is owned. A conversation has one owner; when that dies another node goes on, and a call waits 10 s for one. --forget deletes what the store keeps of it. Whoever may use the store may use the nodes' tools: docs/cluster.md.
 
   Exit codes:
     0    the model has responded
@@ -96,6 +97,17 @@ const flags = {
     Flag.withDefault(false),
   ),
   node: text("node", "With --cluster: own conversations, and be reached there by other nodes and callers", "host:port"),
+  forget: Flag.Boolean("forget").pipe(
+    Flag.withDescription(
+      "With --cluster: forget the conversation of --chat, or those of --older-than; one whose turn is open stays",
+    ),
+    Flag.withDefault(false),
+  ),
+  olderThan: text("older-than", "With --forget: all to which nothing was added for so long: 30d, 12h, 2w", "duration"),
+  force: Flag.Boolean("force").pipe(
+    Flag.withDescription("With --forget: also where a turn is open, or the journal cannot be read"),
+    Flag.withDefault(false),
+  ),
   json: Flag.Boolean("json").pipe(
     Flag.withDescription("Print every event as a line of JSON; questions stand on stderr"),
     Flag.withDefault(false),
@@ -140,6 +152,7 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
   const db = Option.getOrUndefined(given.db) ?? defaultFile();
   const foreign = foreignStore(db);
   if (foreign !== undefined) return yield* fails("refused", foreign);
+  if (given.forget) return yield* forgetting(given, db);
   if (given.cluster) return yield* clustered(given, db);
   if (Option.isSome(given.node)) return yield* fails("refused", "--node is for --cluster");
   // Chats stay on the machine whose files they are about.
@@ -219,6 +232,26 @@ const clustered = Effect.fn("cli.agent.cluster")(function* (given: Given, db: st
       SocketServerError: ({ message }) => fails("refused", `--node: ${message}`),
     }),
   );
+});
+
+/** Forgets conversations that nodes share. A chat of this machine is a file, and goes with it. */
+const forgetting = Effect.fn("cli.agent.forget")(function* (given: Given, db: string) {
+  if (!given.cluster || !RunStore.isServer(db))
+    return yield* fails(
+      "refused",
+      "--forget is for --cluster and --db postgres://…: another chat is a file of its name",
+    );
+  const { chat, force, json, olderThan } = given;
+  const idleMs = Option.isNone(olderThan) ? undefined : parseDuration(olderThan.value);
+  if (Option.isSome(olderThan) && idleMs === undefined)
+    return yield* fails("refused", "--older-than: expected a duration like 30d, 12h or 2w");
+  if (Option.isSome(chat) === Option.isSome(olderThan))
+    return yield* fails("refused", "--forget needs --chat or --older-than: which conversations are meant");
+  const which = Option.isSome(chat) ? { chat: chat.value } : { idleMs: idleMs ?? 0 };
+  const isDone = yield* ClusterAgent.forget({ db, json, which, force }).pipe(
+    Effect.catchTags({ AgentError: refused, RecorderError: storeFailed }),
+  );
+  if (!isDone) return yield* new AgentFailed({ reason: "refused", message: "refused" });
 });
 
 const refusedThere = ({ message, reason }: ConversationError) =>

@@ -27,9 +27,11 @@ import * as PostgresClient from "../../recorder/postgres/PostgresClient.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { explained } from "../../recorder/sql/SqlFailure.ts";
+import type { AgentError } from "../conversation/AgentError.ts";
 import type { Carrier } from "./ConversationCaller.ts";
 import { ConversationError } from "./ConversationError.ts";
 import * as ConversationOwner from "./ConversationOwner.ts";
+import * as ForgottenChats from "./ForgottenChats.ts";
 import * as PostgresChats from "./PostgresChats.ts";
 import { Conversation, contentOf, contentOfOrder } from "./Protocol.ts";
 
@@ -116,6 +118,21 @@ export class ClusterCarrier extends Context.Service<ClusterCarrier, Carrier>()(
       Layer.provide(store(db)),
     );
 }
+
+/**
+ * Forgets conversations of a store: their journals, and nothing of their runs. An owner that lives writes nothing more of them.
+ *
+ * Fails where the store cannot be used, or a journal of one that is not forced cannot be read.
+ *
+ * @param db `postgres://…`
+ */
+export const forgetConversations = (
+  db: string,
+  meant: ForgottenChats.Meant,
+): Effect.Effect<ForgottenChats.Forgotten, RecorderError | AgentError> =>
+  Effect.scoped(
+    Effect.flatMap(opened(db), ({ place, prefix, sql }) => ForgottenChats.forget(sql, prefix, place, meant)),
+  );
 
 const carrier: Effect.Effect<Carrier, never, RunRecorder | Sharding.Sharding | RunnerStorage.RunnerStorage> =
   Effect.gen(function* () {

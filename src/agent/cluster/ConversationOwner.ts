@@ -92,6 +92,12 @@ export const make = Effect.fn("ConversationOwner.make")(function* (chat: string,
 
   // A name that was never used stays unused: whoever only looks may have mistyped it.
   const looked = Effect.gen(function* () {
+    // Who looks is told of what there is now: another owner may have it, and an operator may have forgotten it.
+    const idle = current?.running === undefined ? current : undefined;
+    if (idle !== undefined && !(yield* Effect.mapError(options.chats.isClaimed(chat, idle.epoch), said))) {
+      current = undefined;
+      yield* Scope.close(idle.scope, Exit.void);
+    }
     const isThere = current !== undefined || (yield* Effect.mapError(options.chats.has(chat), said));
     if (!isThere) return { turns: 0, how: "none" as const, message: "", text: "", node: options.node };
     return reportOf(yield* opened, options.node);

@@ -34,6 +34,8 @@ export interface PostgresChats {
   readonly claim: (chat: string, owner: string) => Effect.Effect<Claimed, AgentError>;
   /** Whether a chat was begun. */
   readonly has: (chat: string) => Effect.Effect<boolean, AgentError>;
+  /** Whether the claim of an epoch is still the newest one of its chat, and the chat was not forgotten. */
+  readonly isClaimed: (chat: string, epoch: number) => Effect.Effect<boolean, AgentError>;
 }
 
 /** A chat of this process. */
@@ -43,7 +45,6 @@ export interface Claimed {
 }
 
 const EntryJson = Schema.fromJsonString(Entry);
-const decode = Schema.decodeUnknownEffect(EntryJson);
 const encode = Schema.encodeSync(EntryJson);
 
 /** Names of chats, as in a folder: the same name is the same chat wherever it is kept. */
@@ -62,14 +63,18 @@ export const make = (
   place: string,
   patienceMs = patienceMsDefault,
 ): PostgresChats => {
-  const sql = client.withoutTransforms();
-  const tables: Tables = { sql, chats: sql.literal(`${prefix}chats`), lines: sql.literal(`${prefix}chat_lines`) };
-  const failed = (cause: unknown) =>
-    new AgentError({
-      reason: "store",
-      message: `${place}: ${isSqlError(cause) ? cause.reason.message : String(cause)}`,
-    });
+  const tables = tablesOf(client, prefix);
+  const { sql } = tables;
+  const failed = failedAt(place);
   return {
+    isClaimed: (chat, epoch) =>
+      Effect.mapError(
+        Effect.map(
+          sql`SELECT chat FROM ${tables.chats} WHERE chat = ${chat} AND epoch = ${epoch}`,
+          (found) => found.length > 0,
+        ),
+        failed,
+      ),
     has: (chat) =>
       Effect.mapError(
         Effect.map(
@@ -91,12 +96,9 @@ export const make = (
           const message = `chat ${chat}: expected at most ${journalBytesMax} bytes, got ${lines.bytes}`;
           return yield* new AgentError({ reason: "store", message });
         }
-        const rows = yield* Effect.mapError(
-          tables.sql<{ readonly line: string }>`SELECT line FROM ${tables.lines} WHERE chat = ${chat} ORDER BY n`,
-          failed,
-        );
-        const entries = yield* Effect.forEach(rows, ({ line }, index) =>
-          Effect.mapError(decode(line), (error) => failed(`chat ${chat}, line ${index + 1}: ${error.message}`)),
+        const read = yield* Effect.mapError(linesOf(tables, chat), failed);
+        const entries = yield* Effect.forEach(read, (line, index) =>
+          Effect.mapError(entryOf(line), (error) => failed(`chat ${chat}, line ${index + 1}: ${error.message}`)),
         );
         const append = yield* appender({ tables, chat, epoch, place, patienceMs }, lines.count);
         return { epoch, journal: { file: `${place} (chat ${chat})`, entries, append } };
@@ -104,29 +106,66 @@ export const make = (
   };
 };
 
-interface Tables {
+/** The tables of journals. */
+export interface Tables {
   readonly sql: SqlClient;
   readonly chats: ReturnType<SqlClient["literal"]>;
   readonly lines: ReturnType<SqlClient["literal"]>;
 }
+
+/** Names the tables of journals. */
+export const tablesOf = (client: SqlClient, prefix: string): Tables => {
+  const sql = client.withoutTransforms();
+  return { sql, chats: sql.literal(`${prefix}chats`), lines: sql.literal(`${prefix}chat_lines`) };
+};
+
+/** What failed at a store, in its own words. */
+export const failedAt =
+  (place: string) =>
+  (cause: unknown): AgentError =>
+    new AgentError({
+      reason: "store",
+      message: `${place}: ${isSqlError(cause) ? cause.reason.message : String(cause)}`,
+    });
+
+/** Reads the lines of a journal, as they stand. */
+export const linesOf = ({ lines, sql }: Tables, chat: string): Effect.Effect<ReadonlyArray<string>, SqlError> =>
+  Effect.map(sql<{ readonly line: string }>`SELECT line FROM ${lines} WHERE chat = ${chat} ORDER BY n`, (rows) =>
+    rows.map(({ line }) => line),
+  );
+
+/** Reads one line. */
+export const entryOf = Schema.decodeUnknownEffect(EntryJson);
 
 /** Makes the tables where they are missing. */
 export const makeTables = Effect.fn("PostgresChats.makeTables")(function* (client: SqlClient, prefix: string) {
   const sql = client.withoutTransforms();
   yield* sql`CREATE TABLE IF NOT EXISTS ${sql.literal(`${prefix}chats`)} (
     chat text PRIMARY KEY, epoch bigint NOT NULL, owner text NOT NULL, lines bigint NOT NULL, bytes bigint NOT NULL,
-    claimed_at timestamptz NOT NULL DEFAULT now()
+    claimed_at timestamptz NOT NULL DEFAULT now(), written_at timestamptz NOT NULL DEFAULT now()
   ) WITH (fillfactor = 50)`;
+  // Tables of an earlier version. It is looked for first, because the change itself waits for every reader.
+  const [old] = yield* sql`SELECT 1 FROM pg_attribute
+    WHERE attrelid = ${`${prefix}chats`}::regclass AND attname = 'written_at' AND NOT attisdropped`;
+  if (old === undefined)
+    yield* sql`ALTER TABLE ${sql.literal(`${prefix}chats`)}
+      ADD COLUMN IF NOT EXISTS written_at timestamptz NOT NULL DEFAULT now()`;
   yield* sql`CREATE TABLE IF NOT EXISTS ${sql.literal(`${prefix}chat_lines`)} (
     chat text NOT NULL, n bigint NOT NULL, line text NOT NULL, PRIMARY KEY (chat, n)
   )`;
 });
 
-/** Raises the epoch of a chat. The server lets a line that is on its way be written first, or refuses it. */
+/**
+ * Raises the epoch of a chat. The server lets a line that is on its way be written first, or refuses it.
+ *
+ * The first epoch is the server's time in microseconds: a chat that was forgotten and is begun again has none that an owner
+ * before had.
+ */
 const raised = ({ chats, sql }: Tables, chat: string, owner: string) =>
   Effect.map(
     sql<{ readonly epoch: string; readonly lines: string; readonly bytes: string }>`
-      INSERT INTO ${chats} AS mine (chat, epoch, owner, lines, bytes) VALUES (${chat}, 1, ${owner}, 0, 0)
+      INSERT INTO ${chats} AS mine (chat, epoch, owner, lines, bytes)
+        VALUES (${chat}, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, ${owner}, 0, 0)
       ON CONFLICT (chat) DO UPDATE SET epoch = mine.epoch + 1, owner = EXCLUDED.owner, claimed_at = now()
       RETURNING epoch::text, lines::text, bytes::text`,
     ([row]) => ({
@@ -171,7 +210,11 @@ const written = (owned: Owned, n: number, line: string): Effect.Effect<void, Lin
       const tried = yield* Effect.result(tryWrite(owned, n, line));
       if (tried._tag === "Success") {
         if (tried.success === "written") return;
-        const message = `chat ${owned.chat} has another owner since: its epoch is ${tried.success.epoch}, and this one's was ${owned.epoch}`;
+        const { epoch } = tried.success;
+        const message =
+          epoch === undefined
+            ? `chat ${owned.chat} was forgotten: nothing more of it is done here`
+            : `chat ${owned.chat} has another owner since: its epoch is ${epoch}, and this one's was ${owned.epoch}`;
         return yield* new LineRefused({ reason: "moved", message });
       }
       if (monotonicMs(realClock) - from >= owned.patienceMs) {
@@ -186,11 +229,11 @@ const tryWrite = (
   { chat, epoch, tables: { chats, lines, sql } }: Owned,
   n: number,
   line: string,
-): Effect.Effect<"written" | { readonly epoch: number }, SqlError> =>
+): Effect.Effect<"written" | { readonly epoch: number | undefined }, SqlError> =>
   Effect.gen(function* () {
     const rows = yield* sql`
       WITH mine AS (
-        UPDATE ${chats} SET lines = ${n}, bytes = bytes + ${Buffer.byteLength(line)}
+        UPDATE ${chats} SET lines = ${n}, bytes = bytes + ${Buffer.byteLength(line)}, written_at = now()
         WHERE chat = ${chat} AND epoch = ${epoch} AND lines = ${n - 1} RETURNING chat
       )
       INSERT INTO ${lines} (chat, n, line) SELECT chat, ${n}::bigint, ${line} FROM mine RETURNING n`;
@@ -198,5 +241,6 @@ const tryWrite = (
     const [now] = yield* sql<{ readonly epoch: string; readonly lines: string }>`
       SELECT epoch::text, lines::text FROM ${chats} WHERE chat = ${chat}`;
     // An earlier try has written it, and its acknowledgement was lost.
-    return Number(now?.epoch) === epoch && Number(now?.lines) === n ? "written" : { epoch: Number(now?.epoch) };
+    if (Number(now?.epoch) === epoch && Number(now?.lines) === n) return "written";
+    return { epoch: now === undefined ? undefined : Number(now.epoch) };
   });

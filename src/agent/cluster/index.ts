@@ -3,7 +3,7 @@
  * needs the package `@effect/sql-pg`. docs/cluster.md says what it gives and what not.
  */
 export { AgentError } from "../conversation/AgentError.ts";
-export { ClusterCarrier, layerNode, type NodeAddress } from "./ClusterLayers.ts";
+export { ClusterCarrier, forgetConversations, layerNode, type NodeAddress } from "./ClusterLayers.ts";
 export {
   type Carrier,
   type ConversationCaller,
@@ -12,4 +12,5 @@ export {
 } from "./ConversationCaller.ts";
 export { ConversationError } from "./ConversationError.ts";
 export type { OwnerOptions, OwnerServices } from "./ConversationOwner.ts";
+export type { Forgotten, Meant } from "./ForgottenChats.ts";
 export type { Order, Report, Verdict } from "./Protocol.ts";

@@ -6,6 +6,8 @@ import * as AgentLayer from "../../agent/AgentLayer.ts";
 import type {
   ConversationCaller,
   ConversationError,
+  Forgotten,
+  Meant,
   NodeAddress,
   OwnerOptions,
   Report,
@@ -92,6 +94,33 @@ export const call = (options: CallOptions) =>
       Effect.ensuring(Effect.sync(lines.close)),
     );
   }).pipe(Effect.provideService(References.MinimumLogLevel, "Error"));
+
+/** What is forgotten. */
+export interface ForgetOptions extends Meant {
+  readonly db: string;
+  readonly json: boolean;
+}
+
+/** Forgets conversations, and says what became of them: whether all that was meant is forgotten, or went by age. */
+export const forget = ({ db, json, ...meant }: ForgetOptions) =>
+  Effect.gen(function* () {
+    const { forgetConversations } = yield* loaded;
+    const forgotten = yield* forgetConversations(db, meant);
+    yield* Console.log(json ? JSON.stringify(forgotten) : forgottenWords(forgotten, meant));
+    return "idleMs" in meant.which || forgotten.chats === 1;
+  });
+
+const forgottenWords = ({ chats, lines, stay, staying }: Forgotten, { which }: Meant): string => {
+  if ("chat" in which && chats === 0) {
+    return stay === 0
+      ? `no conversation ${which.chat} is in this store`
+      : `conversation ${which.chat} has a turn that is open, or cannot be read: it stays. --resume ends the turn; --force forgets it as it is`;
+  }
+  const gone = `forgot ${chats === 1 ? "one conversation" : `${chats} conversations`} (${lines} lines)`;
+  if (stay === 0) return gone;
+  const named = `${staying.join(", ")}${stay > staying.length ? " and others" : ""}`;
+  return `${gone}; ${stay} with a turn that is open stay: ${named}`;
+};
 
 interface Talking extends CallOptions {
   readonly caller: ConversationCaller;
