@@ -6,6 +6,8 @@ import type { Mutant } from "./Mutant.ts";
 const turns = "test/agent/cluster/Turns.test.ts";
 const calls = "test/agent/cluster/ConversationCaller.test.ts";
 const spoken = "test/agent/conversation/SpokenTurn.test.ts";
+const forgets = "test/agent/cluster/PostgresForget.test.ts";
+const joins = "test/agent/cluster/PostgresJoin.test.ts";
 const journals = "test/agent/cluster/PostgresChats.test.ts";
 
 /** The mutants of conversations that several nodes share. */
@@ -121,5 +123,79 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: 'new Set(["moved", "store"])',
     replace: 'new Set(["moved"])',
     proofs: [{ test: calls, named: "waits for a store" }],
+  },
+  {
+    name: "the first epoch of a conversation that was forgotten is one that an owner before had",
+    breaks: "an owner of what was forgotten writes nothing more",
+    within: "raised",
+    find: "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+    replace: "1",
+    proofs: [{ test: forgets, named: "leaves nothing" }],
+  },
+  {
+    name: "a conversation is forgotten in the middle of a turn",
+    breaks: "an open turn is forgotten by force only",
+    within: "one",
+    find: 'if (!force && (yield* isOpen(tables, chat, Number(row.bytes)))) return "open" as const;\n',
+    replace: "",
+    proofs: [{ test: forgets, named: "has no open turn" }],
+  },
+  {
+    name: "a line that is being written is not seen by who forgets its conversation",
+    breaks: "an open turn is forgotten by force only",
+    within: "one",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of the sources.
+    find: "AND ${isIdle(sql, idleMs)} FOR UPDATE`;",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of the sources.
+    replace: "AND ${isIdle(sql, idleMs)}`;",
+    proofs: [{ test: forgets, named: "whose transaction is under way" }],
+  },
+  {
+    name: "a damaged journal is one without an open turn",
+    breaks: "an open turn is forgotten by force only",
+    within: "isOpen",
+    find: 'if (first?._tag !== "Chat") return true;',
+    replace: 'if (first?._tag !== "Chat") return false;',
+    proofs: [{ test: forgets, named: "journal is damaged" }],
+  },
+  {
+    name: "a conversation that is spoken in is as old as its claim",
+    breaks: "only what is idle is forgotten by its age",
+    within: "isIdle",
+    find: "greatest(claimed_at, written_at)",
+    replace: "claimed_at",
+    proofs: [{ test: forgets, named: "page by page" }],
+  },
+  {
+    name: "only the first hundred conversations are looked at",
+    breaks: "what is old is forgotten",
+    within: "forget",
+    find: "after = names.length < pageSize ? undefined : names.at(-1);",
+    replace: "after = undefined;",
+    proofs: [{ test: forgets, named: "page by page" }],
+  },
+  {
+    name: "an owner tells of a conversation that was forgotten as long as it has it open",
+    breaks: "what is forgotten is told by nobody",
+    within: "looked",
+    find: "if (idle !== undefined && !(yield*",
+    replace: "if (idle !== undefined && idle.epoch < 0 && !(yield*",
+    proofs: [{ test: forgets, named: "under its living owner" }],
+  },
+  {
+    name: "a turn that was forgotten begins once more for the caller that waits for it",
+    breaks: "a turn begins once",
+    within: "ended",
+    find: "carrier.turn(chat, stands ? its : order)",
+    replace: "carrier.turn(chat, stands ? order : order)",
+    proofs: [{ test: calls, named: "asks by its number alone" }],
+  },
+  {
+    name: "an owner gives a turn away at once when a node joins",
+    breaks: "turns that may end",
+    within: "make",
+    find: "yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(running), graceMs));",
+    replace: "",
+    proofs: [{ test: joins, named: "leaves the turn to its owner" }],
   },
 ];

@@ -63,8 +63,11 @@ export const make = (
       }
       // A new owner plays an open turn because it is asked for; the word to go on is for the rest that it names.
       let report = yield* answered(carrier.turn(chat, order));
+      // A turn that stands in a journal is asked for by its number: where an operator forgets it, it does not begin once more.
+      const { text: _text, ...its } = order;
       while (report.how === "running" || report.how === "open") {
-        report = yield* answered(carrier.turn(chat, order));
+        const stands = report.how === "open" || report.written === true;
+        report = yield* answered(carrier.turn(chat, stands ? its : order));
       }
       return report;
     });

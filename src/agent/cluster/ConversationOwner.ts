@@ -18,7 +18,7 @@ import type { StartedCall } from "../conversation/ChatRun.ts";
 import { ConversationError } from "./ConversationError.ts";
 import { LineRefused, type PostgresChats } from "./PostgresChats.ts";
 import { type Order, type Report, textCharactersMax, type Verdict } from "./Protocol.ts";
-import { moveOf } from "./Turns.ts";
+import { moveOf, type Standing } from "./Turns.ts";
 
 /** What an owner plays conversations with; the settings are those of new ones. */
 export interface OwnerOptions extends Omit<AgentOptions, "chat" | "dir" | "folder" | "watch" | "confirm"> {
@@ -79,7 +79,10 @@ export const make = Effect.fn("ConversationOwner.make")(function* (chat: string,
     Effect.gen(function* () {
       const running = current?.running;
       const { graceMs = graceMsDefault } = options;
-      if (running !== undefined) yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(running), graceMs));
+      if (running !== undefined) {
+        yield* Effect.logInfo(`conversation ${chat}: this node gives it away; its turn has ${graceMs} ms to end`);
+        yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(running), graceMs));
+      }
       yield* Scope.close(scope, exit);
     }),
   );
@@ -90,6 +93,8 @@ export const make = Effect.fn("ConversationOwner.make")(function* (chat: string,
     return current;
   });
 
+  const isThere = Effect.suspend(() => Effect.mapError(options.chats.has(chat), said));
+
   // A name that was never used stays unused: whoever only looks may have mistyped it.
   const looked = Effect.gen(function* () {
     // Who looks is told of what there is now: another owner may have it, and an operator may have forgotten it.
@@ -98,8 +103,8 @@ export const make = Effect.fn("ConversationOwner.make")(function* (chat: string,
       current = undefined;
       yield* Scope.close(idle.scope, Exit.void);
     }
-    const isThere = current !== undefined || (yield* Effect.mapError(options.chats.has(chat), said));
-    if (!isThere) return { turns: 0, how: "none" as const, message: "", text: "", node: options.node };
+    if (current === undefined && !(yield* isThere))
+      return { turns: 0, how: "none" as const, message: "", text: "", node: options.node };
     return reportOf(yield* opened, options.node);
   });
 
@@ -108,6 +113,12 @@ export const make = Effect.fn("ConversationOwner.make")(function* (chat: string,
     turn: (order) =>
       Effect.gen(function* () {
         const begun = Effect.gen(function* () {
+          const isHeld = current !== undefined && current.broken === undefined;
+          // Without words a turn is meant that is there: for one of a conversation that is gone nothing is begun.
+          if (!isHeld && order.text === undefined && !(yield* isThere)) {
+            const move = moveOf(order, unused);
+            if (typeof move !== "string") return yield* move;
+          }
           const it = yield* opened;
           const move = moveOf(order, standingOf(it));
           if (typeof move !== "string") return yield* move;
@@ -185,6 +196,8 @@ const newestOf = ({ agent, begun }: Opened) => {
   return begun !== undefined && begun.number > turn.number ? begun : turn;
 };
 
+const unused: Standing = { turns: 0, asked: undefined, isOpen: false, isDriven: false, rest: undefined };
+
 const standingOf = (it: Opened) => {
   const { asked, number } = newestOf(it);
   const isDriven = it.running !== undefined;
@@ -248,7 +261,10 @@ const said = ({ message, reason }: AgentError): ConversationError => new Convers
 const reportOf = (it: Opened, node: string): Report => {
   const { agent, end, rest, running } = it;
   const base = { turns: newestOf(it).number, node, message: end?.message ?? "", text: "" };
-  if (running !== undefined) return { ...base, how: "running" };
+  if (running !== undefined) {
+    const isWritten = agent.turn().number === base.turns;
+    return { ...base, how: "running", ...(isWritten ? { written: true } : {}) };
+  }
   const { asked, ending, said } = agent.turn();
   if (asked === undefined) return { ...base, how: "none" };
   const text = said.length > textCharactersMax ? said.slice(-textCharactersMax) : said;

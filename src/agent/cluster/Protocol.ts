@@ -40,6 +40,8 @@ export const Report = Schema.Struct({
   how: Schema.Literals(["none", "open", "running", "done", "stopped", "parked", "cancelled", "steps"]),
   run: Schema.optionalKey(Schema.String),
   message: Schema.String,
+  /** While the turn is running: its words stand in the journal. */
+  written: Schema.optionalKey(Schema.Literal(true)),
   /** While the turn rests at this owner: what an order names to go on. A question is open, or the limit of requests was reached. */
   rest: Schema.optionalKey(Schema.String),
   /** What the model has said in the turn, once it has ended or rests. */

@@ -84,6 +84,19 @@ describe("A caller of conversations", () => {
     }),
   );
 
+  it.effect(
+    "asks by its number alone for a turn that stands in the journal: where it is forgotten it does not begin again",
+    () =>
+      Effect.gen(function* () {
+        const running = { ...report, how: "running" as const };
+        const tries = [running, { ...running, written: true as const }, { ...report, how: "open" as const }];
+        const { caller, orders } = played(...tries.map((it) => Effect.succeed(it)), failing("out_of_turn"));
+        assert.strictEqual((yield* Effect.flip(caller.say(1, "Hello"))).reason, "out_of_turn");
+        const said = { turn: 1, text: "Hello" };
+        assert.deepStrictEqual(orders, [said, said, { turn: 1 }, { turn: 1 }]);
+      }),
+  );
+
   it.effect("takes what an owner refuses for its answer", () =>
     Effect.gen(function* () {
       for (const reason of ["taken", "out_of_turn", "open", "forbidden", "refused"] as const) {

@@ -1,6 +1,8 @@
 /**
  * Conversations that an operator forgets: nothing of them is left, an owner that lives writes nothing more, and a name begins anew.
  */
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Cause, Effect, Exit, Fiber } from "effect";
 import * as ForgottenChats from "../../../src/agent/cluster/ForgottenChats.ts";
@@ -86,6 +88,30 @@ describe("A conversation that is forgotten", () => {
     }).pipe(Effect.scoped),
   );
 
+  it.live("waits for a line whose transaction is under way, and then sees it", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const { chats, client, forget } = yield* opened(address);
+      yield* begun(chats, ["c"]);
+      const other = yield* Databases.client(address, "writer");
+      const forgetting = yield* Effect.orDie(
+        other.withTransaction(
+          Effect.gen(function* () {
+            yield* other`UPDATE t_chats SET lines = 2 WHERE chat = 'c'`;
+            yield* other`INSERT INTO t_chat_lines (chat, n, line) VALUES ('c', 2, ${JSON.stringify(said)})`;
+            const fiber = yield* Effect.forkScoped(forget({ chat: "c" }), { startImmediately: true });
+            const waits = client`SELECT 1 FROM pg_stat_activity
+              WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+            yield* Nodes.until(Effect.map(waits, (rows) => rows.length === 1));
+            return fiber;
+          }),
+        ),
+      );
+      assert.deepStrictEqual(yield* Fiber.join(forgetting), { ...left, stay: 1, staying: ["c"] });
+      assert.lengthOf(yield* client`SELECT n FROM t_chat_lines`, 2);
+    }).pipe(Effect.scoped),
+  );
+
   it.live("cannot be one whose journal is damaged, unless that is forced", () =>
     Effect.gen(function* () {
       const { chats, client, forget } = yield* opened(yield* Databases.empty);
@@ -137,7 +163,7 @@ describe("agent --cluster --forget", () => {
     "forgets a conversation under its living owner: its tool's end is not written, and the next turn is the first",
     () =>
       Effect.gen(function* () {
-        const call = { tool: "shell", input: { command: "echo mark >> marks; sleep 3" } };
+        const call = { tool: "shell", input: { command: "echo mark >> marks; until [ -e go ]; do sleep 0.1; done" } };
         const nodes = yield* Nodes.make({ answers: [{ content: [call] }, { content: [{ text: 3 }] }] });
         const node = yield* nodes.node;
         yield* Nodes.ready([node]);
@@ -153,6 +179,8 @@ describe("agent --cluster --forget", () => {
         const forced = yield* forget("--chat", "c", "--force");
         assert.strictEqual(forced.code, 0, forced.text);
         assert.match(forced.text, /^forgot one conversation \(\d+ lines\)$/m);
+        // The tool ends only now: that it has is the first line behind the deletion.
+        writeFileSync(join(dirname(nodes.marks), "go"), "");
         yield* node.until("was forgotten");
         // Its caller is told that there is no such turn any more, and nothing is asked for a second time.
         assert.strictEqual(yield* caller.ended, 2, caller.printed());
