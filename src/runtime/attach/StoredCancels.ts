@@ -13,7 +13,7 @@ import type * as Scope from "effect/Scope";
 import { Label } from "../../domain/Limits.ts";
 import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import type { SharedCancels } from "../../recorder/shared/SharedCancels.ts";
-import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
+import type { FactsFault, SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 
 /** How long the driver of a run has to take a cancel, in milliseconds. */
 export const cancelMs = 2_000;
@@ -37,19 +37,23 @@ export type Cancel = typeof Cancel.Type;
 const read = Schema.decodeUnknownOption(Schema.fromJsonString(Cancel));
 
 /** The facts that cancels are made of. */
-type CancelFacts = Pick<SharedFacts, "all" | "find" | "on" | "put" | "take">;
+export type CancelFacts = Pick<SharedFacts, "all" | "find" | "on" | "put" | "take">;
 
 /**
- * Cancels a run that another process drives.
+ * Cancels a run that another process drives. A store that does not take it, or does not say what became of it, is as none that drives it.
  *
  * @param stands whether the cancel stands where no process has taken it yet
  * @returns whether one did so
  */
-export const cancel = (facts: CancelFacts, asked: Cancel, stands = false): Effect.Effect<boolean> =>
+export const cancel = (facts: CancelFacts, it: Cancel, stands = false): Effect.Effect<boolean> =>
+  Effect.orElseSucceed(asked(facts, it, stands), () => false);
+
+/** As `cancel`, and fails where the store does. */
+export const asked = (facts: CancelFacts, it: Cancel, stands: boolean): Effect.Effect<boolean, FactsFault> =>
   Effect.suspend(() => {
     // One that stands is one row a run, however often it is asked for.
-    const key = stands ? asked.run_id : `${asked.run_id} ${globalThis.crypto.randomUUID()}`;
-    const put = facts.put("cancel", key, JSON.stringify(asked), stands ? standsMs : 2 * cancelMs);
+    const key = stands ? it.run_id : `${it.run_id} ${globalThis.crypto.randomUUID()}`;
+    const put = facts.put("cancel", key, JSON.stringify(it), stands ? standsMs : 2 * cancelMs);
     const gone = Effect.map(facts.find("cancel", key), (found) => found === undefined);
     const look = Effect.andThen(Effect.sleep(lookMs), gone);
     const taken = Effect.timeoutOption(Effect.repeat(look, { until: (it) => it }), cancelMs);
@@ -57,9 +61,9 @@ export const cancel = (facts: CancelFacts, asked: Cancel, stands = false): Effec
     const back = stands ? Effect.succeed(false) : Effect.map(facts.take("cancel", key), (mine) => mine === undefined);
     return Effect.andThen(
       put,
-      Effect.flatMap(taken, (it) => (Option.isSome(it) ? Effect.succeed(true) : back)),
+      Effect.flatMap(taken, (found) => (Option.isSome(found) ? Effect.succeed(true) : back)),
     );
-  }).pipe(Effect.catch(() => Effect.succeed(false)));
+  });
 
 /** The process that drives a run, as a person knows it; undefined where none does, or the store does not say. */
 export const driverOf = ({ driver }: SharedCancels, runId: string): Effect.Effect<string | undefined> =>
@@ -77,6 +81,12 @@ export const standing = (facts: CancelFacts | undefined): Effect.Effect<Readonly
 /** A cancel that is for one client's runs counts where that client is known, and nowhere else. */
 const runIn = (asked: Cancel | undefined): ReadonlyArray<string> =>
   asked === undefined || asked.holder !== undefined ? [] : [asked.run_id];
+
+/** Whether a cancel of this run stands. */
+export const stands = (facts: CancelFacts, runId: string): Effect.Effect<boolean, FactsFault> =>
+  Effect.map(facts.find("cancel", runId), (found) =>
+    runIn(found && Option.getOrUndefined(read(found.value))).includes(runId),
+  );
 
 /** A cancel that stands is carried out. */
 export const settle = (facts: CancelFacts | undefined, runId: string): Effect.Effect<void> =>

@@ -10,9 +10,11 @@ import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
 import { bounded } from "../../recorder/BoundedRecorder.ts";
-import type { RecorderError } from "../../recorder/RecorderError.ts";
+import { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import type { SharedCancels } from "../../recorder/shared/SharedCancels.ts";
+import type { FactsFault } from "../../recorder/shared/SharedFacts.ts";
 import * as StoredCancels from "../attach/StoredCancels.ts";
 import { tend } from "./Takeover.ts";
 
@@ -71,7 +73,29 @@ export const cancel = Effect.fn("RunCancel.cancel")(function* (
   if (cancels !== undefined && now.state === "ended") yield* StoredCancels.settle(cancels, runId);
   if (Option.isSome(row) && row.value.outcome !== "skipped") return { outcome: "nobodys", driver, record: now };
   if (now.state === "ended") return { outcome: "ended", driver, record: now };
-  return { outcome: cancels === undefined ? "unheard" : "stands", driver, record: now };
+  return cancels === undefined
+    ? { outcome: "unheard", driver, record: now }
+    : yield* standing(recorder, cancels, now, driver);
+});
+
+/** Some process has the run: one that was silent, or that has taken it up since it was looked at. The cancel stands, or is taken (X3). */
+const standing = Effect.fnUntraced(function* (
+  recorder: RunRecorder["Service"],
+  cancels: SharedCancels,
+  record: RunRecord,
+  before: string | undefined,
+): Effect.fn.Return<CancelResult, RecorderError> {
+  const { run_id } = record;
+  const away = ({ message }: FactsFault) => new RecorderError({ reason: "unavailable", run_id, message });
+  const driver = before ?? (yield* StoredCancels.driverOf(cancels, run_id));
+  const asked = StoredCancels.asked(cancels, { run_id }, true);
+  // A driver that was known was asked before.
+  const wasAsked = before === undefined ? Effect.succeed(false) : StoredCancels.stands(cancels, run_id);
+  const isTaken = Effect.flatMap(wasAsked, (stands) => (stands ? Effect.succeed(false) : asked));
+  const taken = yield* Effect.mapError(isTaken, away);
+  return taken
+    ? { outcome: "told", driver, record: yield* ended(recorder, record) }
+    : { outcome: "stands", driver, record };
 });
 
 /** The record once the run has ended; as it stands where that takes longer. */

@@ -1,6 +1,7 @@
 /**
  * Rebuilds a run of an earlier process from its record, so that recovery goes on where that process left it.
  */
+import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Semaphore from "effect/Semaphore";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
@@ -11,7 +12,8 @@ import * as Tokens from "../../facts/Tokens.ts";
 import * as Orphan from "../../recorder/Orphan.ts";
 import { isOfStore } from "../../recorder/RecorderError.ts";
 import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
-import type { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { type RunRecorder, recorderWaitMs } from "../../recorder/RunRecorder.ts";
+import * as StoredCancels from "../attach/StoredCancels.ts";
 import { Attempt } from "../attempt/Attempt.ts";
 import { Reveal } from "../attempt/Reveal.ts";
 import type { AttemptDiscarded } from "../contract/RunEvent.ts";
@@ -63,6 +65,12 @@ const rebuilt = Effect.fnUntraced(function* <P, E, R>(
     (yield* refusal(run.shared.recorder, record, due, transcript)) ??
     Routes.problem(run.options.routes, record) ??
     enter();
+  // Asked once the run is in: a cancel that comes later is heard.
+  const stands = refused === undefined && (yield* cancelStands(run));
+  if (stands === "unknown") {
+    yield* givenBack(run);
+    return "whether its user has cancelled the run cannot be read now";
+  }
   const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
   const recorded = revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]));
   // A close that came meanwhile ends no run that has not begun here: the next process goes on with it.
@@ -70,11 +78,35 @@ const rebuilt = Effect.fnUntraced(function* <P, E, R>(
     const withdrawn = superseded(record);
     run.response.withdraw(withdrawn);
     if (run.discardable) run.handoff.push(...withdrawn);
-    return revived;
+    if (stands) yield* Effect.forkDetach(settledBehind(run));
+    if (stands || wasCancelled(due)) run.stop("user");
+    // Whatever was due, a cancelled run is decided as one.
+    return run.userCancelled ? { ...revived, due: undefined } : revived;
   }
   yield* givenBack(run);
   return refused ?? (recorded ? "the processor was closed meanwhile" : "the run could not be recorded");
 });
+
+/** Whether its user has cancelled the run while no process took that. */
+const cancelStands = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<boolean | "unknown"> => {
+  const { cancels } = shared.recorder;
+  if (cancels === undefined) return Effect.succeed(false);
+  const found = Effect.interruptible(StoredCancels.stands(cancels, runId));
+  return Effect.orElseSucceed(Effect.timeout(found, recorderWaitMs), () => "unknown" as const);
+};
+
+/** Whether the process before this one was told so, and has not come to the end of the run. */
+const wasCancelled = (due: Orphan.Due | undefined): boolean => due?._tag === "decide" && due.input.run.user_cancelled;
+
+/** A cancel that stands is carried out once the end of its run is on record: a process that dies before leaves it to the next one. */
+const settledBehind = <P, E, R>({ done, runId, shared }: Run<P, E, R>): Effect.Effect<void> =>
+  Effect.andThen(
+    Deferred.await(done),
+    Effect.flatMap(
+      Effect.orElseSucceed(shared.recorder.run(runId), () => undefined),
+      (record) => (record?.state === "ended" ? StoredCancels.settle(shared.recorder.cancels, runId) : Effect.void),
+    ),
+  );
 
 /** Gives a claimed run back. While the store is away the release waits for it: no other process could take the run otherwise. */
 const givenBack = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<void> => {

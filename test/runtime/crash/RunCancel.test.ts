@@ -173,6 +173,45 @@ describe("a run that a process drives", () => {
     }).pipe(Effect.scoped, Effect.provide(memory())),
   );
 
+  it.effect("and that was taken up after it was looked at keeps the cancel, which stands", () =>
+    Effect.gen(function* () {
+      const { driver, driving, other } = yield* two;
+      yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
+      const { cancels } = other;
+      if (cancels === undefined) return assert.fail("it has cancels");
+      // As it is looked at no process drives it; as it is claimed one does.
+      let looks = 0;
+      const late = (runId: string) => (++looks === 1 ? Effect.undefined : cancels.driver(runId));
+      const told = yield* inTime(
+        within({ ...other, cancels: { ...cancels, driver: late } }, RunCancel.cancel(L.runId)),
+      );
+      assert.deepInclude(told, { outcome: "stands", driver: "4711@host" });
+      assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], [L.runId]);
+      looks = 0;
+      yield* hearing(driving);
+      const heard = yield* inTime(
+        within({ ...other, cancels: { ...cancels, driver: late } }, RunCancel.cancel(L.runId)),
+      );
+      assert.deepInclude(heard, { outcome: "told", driver: "4711@host" });
+      assert.strictEqual(driver.is, "living");
+    }).pipe(Effect.scoped, Effect.provide(memory())),
+  );
+
+  it.effect("is not said to have a cancel that stands where the store has not taken it", () =>
+    Effect.gen(function* () {
+      const { driving, other } = yield* two;
+      yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
+      const { cancels } = other;
+      if (cancels === undefined) return assert.fail("it has cancels");
+      const put = () => Effect.fail({ message: "the store is away" });
+      const told = yield* inTime(
+        Effect.result(within({ ...other, cancels: { ...cancels, put } }, RunCancel.cancel(L.runId))),
+      );
+      if (told._tag === "Success") return assert.fail("nothing stands");
+      assert.deepInclude(told.failure, { reason: "unavailable", message: "the store is away" });
+    }).pipe(Effect.scoped, Effect.provide(memory())),
+  );
+
   it.effect("a cancel stands for an hour and no longer, and one that is for a client's own runs never does", () =>
     Effect.gen(function* () {
       const { driver, driving, other } = yield* two;
@@ -181,8 +220,9 @@ describe("a run that a process drives", () => {
       yield* inTime(within(other, RunCancel.cancel(L.runId, { silentMs: 3_000 })));
       const { cancels } = other;
       if (cancels === undefined) return assert.fail("it has cancels");
+      yield* TestClock.adjust(StoredCancels.standsMs - 10_000);
       assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], [L.runId]);
-      yield* TestClock.adjust(StoredCancels.standsMs);
+      yield* TestClock.adjust(10_000);
       assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], []);
       const asked = StoredCancels.cancel(cancels, { run_id: L.runId, holder: "h" });
       const fiber = yield* Effect.forkChild(asked, { startImmediately: true });
