@@ -42,9 +42,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "an upstream with its own credential gets the client's too",
     breaks: secrets,
-    within: "isShown",
-    find: "isCredentialName(name) || ofAccount.test(name) || holdsKey(value)",
-    replace: "ofAccount.test(name) || holdsKey(value)",
+    within: "marksOf",
+    find: "isCredentialName(name) || ofAccount.test(name)",
+    replace: "ofAccount.test(name)",
     proofs: [{ test: "test/gateway/routing/NamedRoute.test.ts", named: "no credential of the client" }],
   },
   {

@@ -124,7 +124,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a key has no credentials",
     breaks: "never another client's bytes, DESIGN 17",
     within: "AttachKeys",
-    find: "upstream, target, credentialsOf(target, headers), given];",
+    find: "upstream, target, shown, given];",
     replace: "upstream, target, [], given];",
     proofs: [{ test: keys, named: "another credential" }],
   },

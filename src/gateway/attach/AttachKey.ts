@@ -6,7 +6,7 @@
  */
 import { createHmac, generateKeySync, type Hmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import type { Redacted } from "effect";
-import type { RelayHeaders, RelayRequest } from "../../adapters/relay/RelayTransport.ts";
+import { type RelayRequest, valuesOf } from "../../adapters/relay/RelayTransport.ts";
 import { formHash } from "../body/FormHash.ts";
 import { moveHeader, routeHeader } from "../config/OwnHeaders.ts";
 import { credentialsIn } from "../routing/OwnCredential.ts";
@@ -38,6 +38,8 @@ const nothing: ReadonlySet<string> = new Set();
  */
 export class AttachKeys {
   readonly #key: KeyObject;
+  /** Keys of holders by what they are made of, at most `holdersMax`: the same few ask again and again. */
+  readonly #holders = new Map<string, string>();
 
   /** @param secret of several processes that serve as one: all of them make the same keys */
   constructor(secret?: Redacted.Redacted<string>) {
@@ -45,19 +47,29 @@ export class AttachKeys {
   }
 
   /** The key of a request: method, upstream, target, canonical body, every credential and the name of its token. */
-  request({ body, headers, method, target, tenant, upstream }: KeyedRequest): string | Promise<string> {
-    const given = choosing.map((name) =>
-      headers.flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : [])),
-    );
-    const words = ["request", tenant ?? null, method, upstream, target, credentialsOf(target, headers), given];
+  request(request: KeyedRequest, shown = credentialsOf(request)): string | Promise<string> {
+    const { body, headers, method, target, tenant, upstream } = request;
+    const given = choosing.map((name) => valuesOf(headers, name));
+    const words = ["request", tenant ?? null, method, upstream, target, shown, given];
     return formHash({ words, body, leftOut: nothing }, this.#begun());
   }
 
   /** The key of who may have a response: every credential and the name of the token. */
-  holder({ headers, target, tenant }: Holder): string {
-    return this.#begun()
-      .update(JSON.stringify(["holder", tenant ?? null, credentialsOf(target, headers)]))
-      .digest("hex");
+  holder(holder: Holder, shown = credentialsOf(holder)): string {
+    const words = JSON.stringify(["holder", holder.tenant ?? null, shown]);
+    const known = this.#holders.get(words);
+    if (known !== undefined) return known;
+    const key = this.#begun().update(words).digest("hex");
+    if (words.length > wordsCharactersMax) return key;
+    if (this.#holders.size >= holdersMax) this.#holders.clear();
+    this.#holders.set(words, key);
+    return key;
+  }
+
+  /** Both keys of a small request. */
+  both(request: KeyedRequest): { readonly request: string | Promise<string>; readonly holder: string } {
+    const shown = credentialsOf(request);
+    return { request: this.request(request, shown), holder: this.holder(request, shown) };
   }
 
   /** The digest of the name that a client gave its request. */
@@ -73,7 +85,14 @@ export class AttachKeys {
 }
 
 /** All of them, wherever they stand. */
-const credentialsOf = (target: string, headers: RelayHeaders) => credentialsIn({ url: target, headers });
+const credentialsOf = ({ headers, target }: Pick<Holder, "headers" | "target">) =>
+  credentialsIn({ url: target, headers });
+
+/** Most holders whose keys are remembered. */
+const holdersMax = 32;
+
+/** Longest words that a key is remembered by, in characters. */
+const wordsCharactersMax = 1_024;
 
 /** Whether two keys are the same, in a time that says nothing of them. */
 export const isSameKey = (one: string, other: string): boolean => {

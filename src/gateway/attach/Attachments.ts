@@ -163,13 +163,13 @@ export class Attachments {
       delivered: key === undefined ? undefined : this.#delivered(key, request, wish),
     };
     this.#known.set(entry, known);
-    if (key !== undefined) this.#admit(run, request, key);
+    if (key !== undefined) this.#admit(run, key, this.#keys.holder(request));
     if (idempotencyKey !== undefined) this.#tell(known, "soon");
     return run;
   }
 
-  #admit({ entry }: LingeringRun, request: KeyedRequest, key: string): void {
-    this.evicted(this.#registry.admit(entry, { request: key, holder: this.#keys.holder(request) }));
+  #admit({ entry }: LingeringRun, request: string, holder: string): void {
+    this.evicted(this.#registry.admit(entry, { request, holder }));
   }
 
   /**
@@ -184,10 +184,10 @@ export class Attachments {
 
   /** Makes the keys of a run that has begun without, in the step in which it began. From now on its request's repeats find it. */
   keyed(run: LingeringRun, request: KeyedRequest): void {
-    const key = this.#keys.request(request);
+    const { holder, request: key } = this.#keys.both(request);
     // One that was stopped in the meantime is forgotten.
     const isKnown = this.#known.has(run.entry) && run.entry.evicted === undefined;
-    if (typeof key === "string" && isKnown) this.#admit(run, request, key);
+    if (typeof key === "string" && isKnown) this.#admit(run, key, holder);
   }
 
   /** The key by which a request is known. */

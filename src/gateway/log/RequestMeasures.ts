@@ -4,7 +4,7 @@
  */
 import { Context, Effect, Metric } from "effect";
 import type { RelayWait } from "../../adapters/relay/RelayWaits.ts";
-import { measure, secondsBoundaries } from "../../runtime/run/Measures.ts";
+import { known, measure, secondsBoundaries } from "../../runtime/run/Measures.ts";
 import type { AccessRecord } from "./AccessRecord.ts";
 
 /** Makes a metric whose series has these labels. Each series has a metric of its own, which knows its place in the registry. */
@@ -45,27 +45,35 @@ const noOps: Labelled = (attributes) =>
   });
 
 /** What runs have waited before a request of theirs, by `for`: `path` or `cooldown`. */
-export const waits = Metric.histogram("stream_recovery.gateway.wait_time", {
-  description: "Waits of runs for the way to a provider and for announced cooldowns",
-  attributes: { unit: "seconds" },
-  boundaries: secondsBoundaries,
-});
+export const waits = known((attributes) =>
+  Metric.histogram("stream_recovery.gateway.wait_time", {
+    description: "Waits of runs for the way to a provider and for announced cooldowns",
+    attributes: { unit: "seconds", ...attributes },
+    boundaries: secondsBoundaries,
+  }),
+);
 
 /** Counts a wait that is over. */
 export const countWait = ({ for: what, ms }: RelayWait, context: Context.Context<never>): void =>
   measure(waits, ms / 1_000, { for: what }, context);
 
 /** Requests that were given the response of a run that there was, by `how`: `repeat` or `stream` (by the run's name). */
-export const attached = Metric.counter("stream_recovery.gateway.attached", {
-  description: "Requests that attached to a run instead of beginning one",
-  incremental: true,
-});
+export const attached = known((attributes) =>
+  Metric.counter("stream_recovery.gateway.attached", {
+    description: "Requests that attached to a run instead of beginning one",
+    incremental: true,
+    attributes,
+  }),
+);
 
 /** Responses that are not kept any more for clients that come back, by `why`: `run_bytes`, `process_bytes` or `runs`. */
-export const evictions = Metric.counter("stream_recovery.gateway.evicted", {
-  description: "Responses that were kept for clients that come back, and did not fit",
-  incremental: true,
-});
+export const evictions = known((attributes) =>
+  Metric.counter("stream_recovery.gateway.evicted", {
+    description: "Responses that were kept for clients that come back, and did not fit",
+    incremental: true,
+    attributes,
+  }),
+);
 
 /** Counts a request that has attached. */
 export const countAttached = (how: "repeat" | "stream", context: Context.Context<never>): void =>

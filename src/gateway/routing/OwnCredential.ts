@@ -4,6 +4,7 @@
  */
 import { Redacted } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { dropOldest } from "../../domain/Limits.ts";
 import { isCredentialName } from "../config/CredentialNames.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
@@ -41,7 +42,7 @@ export const withoutClientCredentials = ({ headers, url }: Outgoing): Outgoing =
 
 /** Whether a client shows a credential of its own, for whichever provider. */
 export const showsCredential = ({ headers, url }: Outgoing): boolean => {
-  const shown = headers.filter(([name, value]) => !ofOthers.test(name) && value.trim() !== "");
+  const shown = headers.filter(([name, value]) => !marksOf(name).isOfOthers && value.trim() !== "");
   return withoutCredentials(shown).length < shown.length || withoutKeys(url) !== url;
 };
 
@@ -50,13 +51,13 @@ export const showsCredential = ({ headers, url }: Outgoing): boolean => {
  * from holders of the same credentials. What is read here is a secret: it is made a keyed digest of at once, and kept nowhere.
  */
 export const credentialsIn = ({ headers, url }: Outgoing): ReadonlyArray<readonly [name: string, value: string]> => {
-  const shown = headers
-    .filter(([name, value]) => !ofOthers.test(name) && isShown(name, value))
-    .map(([name, value]) => [name.toLowerCase(), value.trim()] as const);
-  const asked = queryOf(url)
-    .filter(holdsCredential)
-    .map((part) => ["?", part] as const);
-  return [...shown, ...asked].toSorted(([a, of], [b, to]) => (a === b ? (of < to ? -1 : 1) : a < b ? -1 : 1));
+  const shown: Array<readonly [name: string, value: string]> = [];
+  for (const [name, value] of headers)
+    if (!marksOf(name).isOfOthers && isShown(name, value)) shown.push([name.toLowerCase(), value.trim()]);
+  for (const part of queryOf(url)) if (holdsCredential(part)) shown.push(["?", part]);
+  return shown.length < 2
+    ? shown
+    : shown.sort(([a, of], [b, to]) => (a === b ? (of < to ? -1 : 1) : a < b ? -1 : 1));
 };
 
 /** Headers that no provider gets: cookies of this machine's programs, and the gateway's own. */
@@ -78,8 +79,34 @@ const replaced = (headers: RelayHeaders, own: RelayHeaders): RelayHeaders => {
 const withoutCredentials = (headers: RelayHeaders): RelayHeaders =>
   headers.filter(([name, value]) => !isShown(name, value));
 
-const isShown = (name: string, value: string): boolean =>
-  isCredentialName(name) || ofAccount.test(name) || holdsKey(value);
+const isShown = (name: string, value: string): boolean => marksOf(name).isCredential || holdsKey(value);
+
+/** What a header's name alone says of it. */
+interface NameMarks {
+  readonly isOfOthers: boolean;
+  readonly isCredential: boolean;
+}
+
+/** What a name says; clients send the same dozen with every request. */
+const marksOf = (name: string): NameMarks => {
+  const known = marks.get(name);
+  if (known !== undefined) return known;
+  const isOfOthers = ofOthers.test(name);
+  const isCredential = isCredentialName(name) || ofAccount.test(name);
+  const made: NameMarks = { isOfOthers, isCredential };
+  if (name.length > nameCharactersMax) return made;
+  marks.set(name, made);
+  dropOldest(marks, namesMax);
+  return made;
+};
+
+/** Names that are remembered, at most `namesMax`. */
+const marks = new Map<string, NameMarks>();
+
+const namesMax = 256;
+
+/** Longest name that is remembered, in characters. */
+const nameCharactersMax = 64;
 
 /** Headers that choose an account, or sign a request for one. */
 const ofAccount = /^(?:openai-organization|openai-project|x-goog-user-project|x-amz-.*|cf-aig-.*)$/i;

@@ -5,6 +5,7 @@
  * without case, each of several headers of a name, and credentials in the query. What this table does not have says nothing.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { dropOldest } from "../../domain/Limits.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
 import { tokenHeader } from "../config/OwnHeaders.ts";
 
@@ -184,31 +185,68 @@ export interface Sign {
  * @param query the request's own
  */
 export const signsOf = (headers: RelayHeaders, query: URLSearchParams): ReadonlyArray<Sign> => {
-  const given = headers.flatMap(([name, value]) =>
+  // Clients that cannot tell which name a server reads send one key by several, or an empty one.
+  const repeats = (value: string) => value.trim() === "" || bearersIn(headers).includes(value.trim());
+  const signs: Array<Sign> = [];
+  for (const [name, value] of headers) {
+    const words = headerWords(name);
+    if (!words.isSilent) signs.push(...signsAt(words, value, repeats));
+  }
+  for (const [name, value] of query) signs.push(...signsAt(wordsOf(name, querySign), value, repeats));
+  return signs;
+};
+
+const bearersIn = (headers: RelayHeaders): ReadonlyArray<string> =>
+  headers.flatMap(([name, value]) =>
     name.toLowerCase() === "authorization" ? [value.replace(/^\s*bearer\s+/i, "").trim()] : [],
   );
-  // Clients that cannot tell which name a server reads send one key by several, or an empty one.
-  const repeats = (value: string) => value.trim() === "" || given.includes(value.trim());
-  return [
-    ...headers.flatMap(([name, value]) => signsAt(name.toLowerCase(), value, repeats, headerSign)),
-    ...[...query].flatMap(([name, value]) => signsAt(name.toLowerCase(), value, repeats, querySign)),
-  ];
-};
 
 /** Whether a text holds a key that names its vendor: one expression for all, because every header of a request is asked. */
 export const holdsKey = (text: string): boolean => anyKey.test(text);
 
 type NameSign = readonly [vendor: Vendor, kind: Sign["kind"]];
 
+/** What a name says, whatever its value. */
+interface NameWords {
+  /** In lower case. */
+  readonly name: string;
+  readonly named: NameSign | undefined;
+  /** Nothing at this name says whose a request is. */
+  readonly isSilent: boolean;
+}
+
+const wordsOf = (given: string, signOf: (name: string) => NameSign | undefined): NameWords => {
+  const name = given.toLowerCase();
+  const named = signOf(name);
+  const isSilent = name === tokenHeader || (named === undefined && !/key|token|auth|secret|credential/.test(name));
+  return { name, named, isSilent };
+};
+
+/** What a header's name says; clients send the same dozen with every request. */
+const headerWords = (given: string): NameWords => {
+  const known = headerNames.get(given);
+  if (known !== undefined) return known;
+  const words = wordsOf(given, headerSign);
+  if (given.length > nameCharactersMax) return words;
+  headerNames.set(given, words);
+  dropOldest(headerNames, namesMax);
+  return words;
+};
+
+/** Names that are remembered, at most `namesMax`. */
+const headerNames = new Map<string, NameWords>();
+
+const namesMax = 256;
+
+/** Longest name that is remembered, in characters. */
+const nameCharactersMax = 64;
+
 const signsAt = (
-  name: string,
+  { isSilent, name, named }: NameWords,
   value: string,
   repeats: (value: string) => boolean,
-  signOf: (name: string) => NameSign | undefined,
 ): ReadonlyArray<Sign> => {
-  if (name === tokenHeader) return [];
-  const named = signOf(name);
-  if (named === undefined && !/key|token|auth|secret|credential/.test(name)) return [];
+  if (isSilent) return [];
   const values = !holdsKey(value)
     ? []
     : keys.flatMap(

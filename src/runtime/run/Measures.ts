@@ -16,7 +16,12 @@ type Maker = (attributes: Readonly<Record<string, string>>) => Metric.Metric<num
 
 const makers = new WeakMap<object, Maker>();
 
-const known = <State>(
+/**
+ * Makes a metric that `measure` knows how to make again: each of its series is made once, and not with every measurement.
+ *
+ * @param make gives the metric with attributes of its own beside those that it always has
+ */
+export const known = <State>(
   make: (attributes: Readonly<Record<string, string>>) => Metric.Metric<number, State>,
 ): Metric.Metric<number, State> => {
   const metric = make({});

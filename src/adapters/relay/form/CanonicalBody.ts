@@ -74,9 +74,14 @@ const isBlank = (byte: number): boolean => byte === 0x20 || byte === 0x0a || byt
 /** Letters of `true`, `false` and `null`, digits, signs and points. */
 const isWord = (byte: number | undefined): boolean =>
   byte !== undefined &&
-  ((byte >= 0x30 && byte <= 0x39) || (byte >= 0x61 && byte <= 0x7a) || byte === 0x45 || /[+.-]/.test(charOf(byte)));
+  ((byte >= 0x30 && byte <= 0x39) || (byte >= 0x61 && byte <= 0x7a) || byte === 0x45 || byte === 0x2b || byte === 0x2d || byte === 0x2e);
 
-const charOf = (byte: number): string => String.fromCharCode(byte);
+/** A code unit for each byte of a part. A few bytes are joined sooner than they are spread. */
+const unitsOf = (body: Uint8Array, from: number, to: number): string => {
+  let text = "";
+  for (let at = from; at < to; at += 1) text += String.fromCharCode(body[at] ?? 0);
+  return text;
+};
 
 const word = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
@@ -151,9 +156,9 @@ class Reader {
   #member(): Member {
     if (this.#next() !== QUOTE) throw unclear;
     const name = this.#text();
-    const bytes = this.#body.subarray(name.from + 1, name.to - 1);
-    if (bytes.length > wordBytesMax || bytes.includes(BACKSLASH)) throw unclear;
-    const key = String.fromCharCode(...bytes);
+    if (name.to - name.from - 2 > wordBytesMax) throw unclear;
+    const key = unitsOf(this.#body, name.from + 1, name.to - 1);
+    if (key.includes("\\")) throw unclear;
     if (this.#next() !== COLON) throw unclear;
     this.#step();
     return { key, name, value: this.#value() };
@@ -185,7 +190,7 @@ class Reader {
     const from = this.#at;
     while (isWord(this.#body[this.#at])) this.#step();
     const to = this.#at;
-    if (to - from > wordBytesMax || !word.test(String.fromCharCode(...this.#body.subarray(from, to)))) throw unclear;
+    if (to - from > wordBytesMax || !word.test(unitsOf(this.#body, from, to))) throw unclear;
     return { from, to };
   }
 }
