@@ -156,7 +156,7 @@ const modelRequest = Effect.fnUntraced(function* (
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
-  const { headers, method, outgoing, server, tenant, upstream, url } = asked;
+  const { headers, method, outgoing, server, target, tenant, token, upstream, url, wish } = asked;
   const body = yield* serving.bodies.read(request, client.invite);
   // A copy of the body is kept for as long as a request that goes on with the response may have to be made of it.
   const copy = yield* Scope.fork(yield* Effect.scope);
@@ -168,7 +168,7 @@ const modelRequest = Effect.fnUntraced(function* (
     (found): Effect.Effect<Routing | Refused | UnknownBody> =>
       typeof found === "string"
         ? Effect.succeed(found)
-        : routingOf({ ...found, ...asked, way: followed(asked, found.body) }, serving),
+        : routingOf({ plan: found.plan, body: found.body, target, token, wish, way: followed(asked, found.body) }, serving),
   );
   const routing = yield* Scope.provide(routed, copy);
   if (!keeps) yield* Scope.close(copy, Exit.void);
@@ -182,7 +182,7 @@ const modelRequest = Effect.fnUntraced(function* (
   if ("message" in routing) return yield* refuse(routing, upstream, client, serving);
   serving.meter.count("relayed");
   yield* leftOut(routing);
-  const options = { ...serving.options, ...groupOf(asked) };
+  const options = asked.group === undefined ? serving.options : { ...serving.options, ...groupOf(asked) };
   yield* serveRun(routing.plan, asked, client, { ...serving, options, routing });
 });
 

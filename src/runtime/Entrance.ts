@@ -253,12 +253,14 @@ const isLimit = (name: string): name is keyof Budget => limitNames.some((limit) 
 
 /** The budget with its defaults; a limit that is `undefined` is left out, as plain JavaScript spreads it. */
 const spendable = (given: Partial<Budget>): Budget => {
-  // JSON has no -0: what is stored must be what is decided on.
-  const known = limitNames.flatMap((name) => {
+  const budget: Record<string, unknown> = { ...defaultBudget };
+  for (const name of limitNames) {
     const limit = given[name];
-    return limit === undefined ? [] : [[name, typeof limit === "number" ? limit + 0 : limit] as const];
-  });
-  return { ...defaultBudget, ...Object.fromEntries(known) };
+    // JSON has no -0: what is stored must be what is decided on.
+    if (limit !== undefined) budget[name] = typeof limit === "number" ? limit + 0 : limit;
+  }
+  // Each limit has been looked at, and is under the name that it was given.
+  return budget as typeof defaultBudget;
 };
 
 const problemOfPolicy = (policy: unknown): Problem => {

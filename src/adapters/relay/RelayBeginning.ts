@@ -209,10 +209,9 @@ export const begin = Effect.fnUntraced(function* (
     repeats: repeated !== undefined,
   });
   const scope = yield* Scope.fork(yield* Effect.scope);
-  const events = processor.run({
-    ...runOptions(run, options, heads, [before, yield* Effect.context<never>()]),
-    taps: { presence, ...taps },
-  });
+  const events = processor.run(
+    runOptions(run, options, heads, [before, yield* Effect.context<never>(), { presence, ...taps }]),
+  );
   // `Stream.toPull` would put a copy of all services, and a semaphore, around every pull.
   const pull = yield* pullIn(events, scope);
   const spends = (cancelled: boolean) =>
@@ -321,49 +320,55 @@ const attempts = (
     );
 };
 
+/** Options of a run while they are put together: a copy for each that is left out would cost more than all that are given. */
+type Draft = { -readonly [Key in keyof RelayedRun]: RelayedRun[Key] };
+
+type RelayedRun = RunOptions<RelayPart, unknown, never>;
+
 const runOptions = (
   { plan, run_id }: RelayRun,
   options: RelayOptions,
   heads: RelayHeads,
-  [before, services]: [RepeatedRun, Context.Context<never>],
-): RunOptions<RelayPart, unknown, never> => {
+  [before, services, taps]: [RepeatedRun, Context.Context<never>, Taps<RelayPart>],
+): RelayedRun => {
   const seam = seamOf(plan, options);
   const { later, repeated } = before;
   const beside = saysRetry(plan.request);
   const attempt = attempts(options, heads, seam, services);
   const observe = (part: RelayPart) => part.observation;
-  const tolerant = { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } };
+  const tolerant =
+    options.tolerance === undefined ? plan : { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } };
   const { continueText = "ask", finishFailures, route, routes = [] } = options;
-  return {
-    runId: run_id,
-    ...(repeated === undefined ? {} : { retryOf: repeated.run_id }),
-    provider: plan.provider,
-    tools: plan.tools,
+  const made: Draft = {
+    ...{ runId: run_id, provider: plan.provider, tools: plan.tools, observe, sizeOf, taps },
     attempt: attempt({ plan: tolerant, transport: options.transport, continueText }, route?.id),
-    observe,
-    ...(route?.own === undefined ? {} : { ownRoute: route.own }),
-    ...(routes.length === 0
-      ? {}
-      : { routes: routes.map((it) => ({ ...it, provider: it.plan.provider, attempt: attempt(it, it.id), observe })) }),
-    ...(finishFailures === undefined ? {} : { finishFailures }),
-    ...(plan.resumes === true ? { cursor: (part: RelayPart) => part.cursor } : {}),
-    ...(seam === undefined ? {} : { seam: () => seam, canContinue: true, continueText: "auto" as const }),
-    sizeOf,
     discardable: false,
     reveal: options.reveal ?? "live",
-    ...(options.holdMaxMs === undefined ? {} : { holdMaxMs: options.holdMaxMs }),
-    ...(options.asks === undefined ? {} : { asks: options.asks }),
     streaming: plan.streaming,
-    ...(options.emptyIsFailure === undefined ? {} : { emptyIsFailure: options.emptyIsFailure }),
     budget: remainingBudget(options.budget ?? {}, repeated),
-    ...(later === undefined ? {} : { spentBefore: { asked: later, beside } }),
-    ...(options.path === undefined ? {} : { path: options.path }),
-    ...(options.group === undefined ? {} : { group: options.group }),
     requestTokens: Tokens.ofRequest(plan.request.body),
-    ...(options.signal === undefined ? {} : { signal: options.signal }),
-    ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
-    ...(options.policy === undefined ? {} : { policy: options.policy }),
   };
+  if (repeated !== undefined) made.retryOf = repeated.run_id;
+  if (route?.own !== undefined) made.ownRoute = route.own;
+  if (routes.length > 0)
+    made.routes = routes.map((it) => ({ ...it, provider: it.plan.provider, attempt: attempt(it, it.id), observe }));
+  if (finishFailures !== undefined) made.finishFailures = finishFailures;
+  if (plan.resumes === true) made.cursor = (part) => part.cursor;
+  if (seam !== undefined) {
+    made.seam = () => seam;
+    made.canContinue = true;
+    made.continueText = "auto";
+  }
+  if (options.holdMaxMs !== undefined) made.holdMaxMs = options.holdMaxMs;
+  if (options.asks !== undefined) made.asks = options.asks;
+  if (options.emptyIsFailure !== undefined) made.emptyIsFailure = options.emptyIsFailure;
+  if (later !== undefined) made.spentBefore = { asked: later, beside };
+  if (options.path !== undefined) made.path = options.path;
+  if (options.group !== undefined) made.group = options.group;
+  if (options.signal !== undefined) made.signal = options.signal;
+  if (options.clocks !== undefined) made.clocks = options.clocks;
+  if (options.policy !== undefined) made.policy = options.policy;
+  return made;
 };
 
 /** What is held of a part: its bytes, and its event where that is kept beside them. */

@@ -181,11 +181,13 @@ export class RelayHeads {
    * A head for a client that waits no longer: a stream's, or none where no attempt has a head. A head that may be that of a
    * document is waited for, because behind another one its client could not read it.
    */
-  readonly late: Effect.Effect<RelayHead | undefined> = Effect.suspend(() =>
-    this.head === undefined || this.#streams
-      ? Effect.succeed(this.head)
-      : Effect.andThen(Deferred.await(this.#decided), this.late),
-  );
+  get late(): Effect.Effect<RelayHead | undefined> {
+    return Effect.suspend(() =>
+      this.head === undefined || this.#streams
+        ? Effect.succeed(this.head)
+        : Effect.andThen(Deferred.await(this.#decided), this.late),
+    );
+  }
 
   /** The body of an attempt has ended cleanly. That of a continuation is not the end that the client's response had. */
   ended(attempt: number): void {

@@ -107,9 +107,11 @@ export class RelayReader {
     return Effect.suspend(() => (this.#broken !== undefined || this.ended ? this.#over : taken));
   }
 
-  readonly #over: Effect.Effect<undefined, RunInterrupted> = Effect.suspend(() =>
-    this.#broken === undefined || this.#broken.endsCleanly ? this.#cleanEnd : Effect.fail(this.#broken.error),
-  );
+  get #over(): Effect.Effect<undefined, RunInterrupted> {
+    return Effect.suspend(() =>
+      this.#broken === undefined || this.#broken.endsCleanly ? this.#cleanEnd : Effect.fail(this.#broken.error),
+    );
+  }
 
   /** Whether an observer has thrown. */
   get hasThrown(): boolean {
@@ -117,13 +119,15 @@ export class RelayReader {
   }
 
   /** An observer's own error is logged, and does not change the run. */
-  readonly reportThrown: Effect.Effect<void> = Effect.suspend(() =>
-    Effect.forEach(
-      this.#thrown.splice(0),
-      (error) => Effect.logError("onEvent has thrown", { class: error instanceof Error ? error.name : typeof error }),
-      { discard: true },
-    ),
-  );
+  get reportThrown(): Effect.Effect<void> {
+    return Effect.suspend(() =>
+      Effect.forEach(
+        this.#thrown.splice(0),
+        (error) => Effect.logError("onEvent has thrown", { class: error instanceof Error ? error.name : typeof error }),
+        { discard: true },
+      ),
+    );
+  }
 
   /**
    * The run has broken. The provider's own error event goes to the client as it came, behind the bytes that were held before it, and
@@ -144,10 +148,12 @@ export class RelayReader {
     return this.#broken;
   }
 
-  readonly #cleanEnd: Effect.Effect<undefined> = Effect.sync(() => {
-    this.ended = true;
-    return undefined;
-  });
+  get #cleanEnd(): Effect.Effect<undefined> {
+    return Effect.sync(() => {
+      this.ended = true;
+      return undefined;
+    });
+  }
 
   /**
    * Whether the provider's error event is handed on. One that was asked again, or would be, is not where the client can be told

@@ -208,10 +208,17 @@ const accounts = ["openai-organization", "openai-project", "x-goog-user-project"
  * @param url absolute; Gemini's clients may give their key in it
  */
 export const credentialIn = (url: string, given: RelayHeaders): string => {
-  const key = url.includes("?") ? readAddress(url)?.searchParams.get("key") : undefined;
-  const shown = [key ?? "", ...secrets.map((name) => bare(fieldOf(given, name) ?? ""))];
-  const keys = [...new Set(shown)].filter((value) => value !== "").toSorted();
-  const found = [keys.join(" "), ...accounts.map((name) => fieldOf(given, name) ?? "")];
+  const keys: Array<string> = [];
+  const take = (key: string) => {
+    if (key !== "" && !keys.includes(key)) keys.push(key);
+  };
+  if (url.includes("?")) take(readAddress(url)?.searchParams.get("key") ?? "");
+  for (const name of secrets) {
+    const value = fieldOf(given, name);
+    if (value !== undefined) take(bare(value));
+  }
+  const found = [keys.length < 2 ? (keys[0] ?? "") : keys.sort().join(" ")];
+  for (const name of accounts) found.push(fieldOf(given, name) ?? "");
   return found.every((value) => value === "") ? "" : JSON.stringify(found);
 };
 

@@ -30,9 +30,9 @@ export class HopResponse extends ClientResponse {
   }
 
   /** This worker's own socket says nothing of the client: its bytes wait at the other one. */
-  override readonly isSilent: Effect.Effect<boolean> = Effect.suspend(() =>
-    this.gone ? Effect.succeed(true) : this.#isSilentThere,
-  );
+  override get isSilent(): Effect.Effect<boolean> {
+    return Effect.suspend(() => (this.gone ? Effect.succeed(true) : this.#isSilentThere));
+  }
 
   override head({ headers, status, statusText }: RelayHead, streaming = false): void {
     const facts = factsOf(this.access.record);

@@ -178,7 +178,7 @@ const linesOf = (run: LingeringRun, { client }: EndedRequest) => {
 const optionsOf = (
   run: LingeringRun,
   request: EndedRequest,
-  { attachments, ...serving }: RunServing,
+  serving: RunServing,
   [told, services]: readonly [ReturnType<typeof reporting>["event"], Context.Context<never>],
 ): Relay.RelayOptions => ({
   ...openingOf(serving, request.manner),
@@ -189,7 +189,7 @@ const optionsOf = (
     countWait(wait, services);
   },
   onEvent: (event, of) => {
-    attachments.named(run, of.run_id);
+    serving.attachments.named(run, of.run_id);
     told(event, of);
   },
 });

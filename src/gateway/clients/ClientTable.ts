@@ -44,10 +44,20 @@ export const rowOf = (table: ClientTable, request: RequestMarks): ConfiguredRow 
 const rows = new WeakMap<RequestMarks["headers"], { readonly table: ClientTable; readonly row: ConfiguredRow }>();
 
 /** What is shipped of a client in a protocol, without what a configuration says. */
-export const shippedTreatment = ({ everywhere, protocols }: ClientRow, protocol: string): Treatment => {
+export const shippedTreatment = (row: ClientRow, protocol: string): Treatment => {
+  const ofRow = treatments.get(row) ?? new Map<string, Treatment>();
+  treatments.set(row, ofRow);
+  const known = ofRow.get(protocol);
+  if (known !== undefined) return known;
   const id = protocol as ProtocolId; // a protocol of another registry has no differences
-  return { ...unknownTreatment, ...protocolDifferences[id], ...everywhere, ...protocols[id] };
+  const { everywhere, protocols } = row;
+  const made = { ...unknownTreatment, ...protocolDifferences[id], ...everywhere, ...protocols[id] };
+  ofRow.set(protocol, made);
+  return made;
 };
+
+/** What was put together of each row, by protocol: at most as many as there are protocols. */
+const treatments = new WeakMap<ClientRow, Map<string, Treatment>>();
 
 const ownRow = (
   name: string,

@@ -6,6 +6,7 @@
 import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
 import type { Rule } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
+import { dropOldest } from "../../domain/Limits.ts";
 
 /**
  * What became of a request. `from_memory`: a repeat of a run that had just been given up got the same refusal at once. `attached`: it was given
@@ -281,8 +282,23 @@ const methodCharactersMax = 32;
 /** A segment that looks like a key of a provider, also where a client put it into its base URL. */
 const keyLike = /^(?:sk-|sk_|AIza|gsk_|xai-|hf_|ghp_|eyJ)[\w.-]{12,}$/;
 
-/** A path without its query and without what may be a token or a key, in any spelling: a refused path has a line too. */
+/** A path as its lines have it. Nearly every request has one of a few paths, in which nothing is to be hidden. */
 const pathOf = (target: string): string => {
+  if (plain.has(target)) return target;
+  const shown = shownPath(target);
+  if (shown !== target) return shown;
+  plain.add(target);
+  dropOldest(plain, plainMax);
+  return shown;
+};
+
+/** Paths that are shown as they are, at most `plainMax`: none of them has a query, a token or a key. */
+const plain = new Set<string>();
+
+const plainMax = 64;
+
+/** A path without its query and without what may be a token or a key, in any spelling: a refused path has a line too. */
+const shownPath = (target: string): string => {
   if (!target.startsWith("/")) return "";
   const [path = ""] = target.slice(0, 4 * pathCharactersMax).split(/[?#]/);
   let isToken = false;

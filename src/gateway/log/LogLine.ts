@@ -3,6 +3,7 @@
  * no line break and no control character: nothing that came from outside can forge a line.
  */
 import { Cause, type Logger } from "effect";
+import { dropOldest } from "../../domain/Limits.ts";
 
 /** How lines are written. */
 export const logFormats = ["text", "json"] as const;
@@ -74,8 +75,27 @@ const told = ({ annotations, cause, message }: LogEvent, tell: (name: string, va
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Error);
 
-/** A field may not pass for one that every line has. */
+/** The name of a field, made once for each of the same few dozen. */
 const nameOf = (name: string): string => {
+  const known = names.get(name);
+  if (known !== undefined) return known;
+  const made = writtenName(name);
+  if (name.length > nameCharactersMax) return made;
+  names.set(name, made);
+  dropOldest(names, namesMax);
+  return made;
+};
+
+/** Names that are remembered, at most `namesMax`. */
+const names = new Map<string, string>();
+
+const namesMax = 256;
+
+/** Longest name that is remembered, in characters. */
+const nameCharactersMax = 64;
+
+/** A field may not pass for one that every line has. */
+const writtenName = (name: string): string => {
   const word = /^[\w.-]*$/.test(name) ? cut(name) : cut(name).replaceAll(/[^\w.-]/g, "_");
   return head.some((taken) => taken === word) ? `_${word}` : word;
 };

@@ -89,17 +89,19 @@ export class ClientResponse {
    * Whether the client's socket is silent: it has gone, or bytes wait for it of which it takes none for `silentMs`. Where the system says
    * so, also that it leaves unacknowledged what it was sent.
    */
-  readonly isSilent: Effect.Effect<boolean> = Effect.suspend(() => {
-    const { socket } = this.#response;
-    if (this.#gone || socket === null || socket.destroyed) return Effect.succeed(true);
-    const waiting = socket.writableLength;
-    if (waiting === 0) return Effect.sync(() => isUnacknowledged(socket));
-    const written = socket.bytesWritten - waiting;
-    return Effect.map(
-      Effect.sleep(silentMs),
-      () => socket.destroyed || (socket.writableLength > 0 && socket.bytesWritten - socket.writableLength <= written),
-    );
-  });
+  get isSilent(): Effect.Effect<boolean> {
+    return Effect.suspend(() => {
+      const { socket } = this.#response;
+      if (this.#gone || socket === null || socket.destroyed) return Effect.succeed(true);
+      const waiting = socket.writableLength;
+      if (waiting === 0) return Effect.sync(() => isUnacknowledged(socket));
+      const written = socket.bytesWritten - waiting;
+      return Effect.map(
+        Effect.sleep(silentMs),
+        () => socket.destroyed || (socket.writableLength > 0 && socket.bytesWritten - socket.writableLength <= written),
+      );
+    });
+  }
 
   /** What is done when the client goes away before the end; the last one given counts. Called at once if it has. */
   whenGone(act: () => void): void {
@@ -126,7 +128,9 @@ export class ClientResponse {
   readonly isReady = (): boolean => this.#gone || !this.#response.writableNeedDrain;
 
   /** Done once it is ready: its socket has drained, or its client is gone or given up. */
-  readonly drained: Effect.Effect<void> = Effect.suspend(() => (this.isReady() ? Effect.void : this.#drained));
+  get drained(): Effect.Effect<void> {
+    return Effect.suspend(() => (this.isReady() ? Effect.void : this.#drained));
+  }
 
   /** Writes bytes in this step. */
   writeNow(chunks: ReadonlyArray<Bytes>): void {
@@ -149,53 +153,63 @@ export class ClientResponse {
   }
 
   /** Ends a whole response; it returns when everything is on its way, or the client is gone. */
-  readonly end: Effect.Effect<void> = Effect.suspend(() => {
-    this.#over = true;
-    if (this.#gone || this.#lingers) return Effect.void;
-    this.access.ended("whole");
-    this.#response.end();
-    // Most responses are with the system in the same step; Node says that they are finished a turn later.
-    const sent = this.#response.writableLength === 0 ? Effect.void : this.#drained;
-    return isUnread(this.#response.req) ? Effect.andThen(sent, this.#lingered) : sent;
-  });
+  get end(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      this.#over = true;
+      if (this.#gone || this.#lingers) return Effect.void;
+      this.access.ended("whole");
+      this.#response.end();
+      // Most responses are with the system in the same step; Node says that they are finished a turn later.
+      const sent = this.#response.writableLength === 0 ? Effect.void : this.#drained;
+      return isUnread(this.#response.req) ? Effect.andThen(sent, this.#lingered) : sent;
+    });
+  }
 
   /** Lets a client that still sends read what it was told, and closes its connection where it does not stop. */
-  readonly #lingered: Effect.Effect<void> = Effect.suspend(() => {
-    const { req, socket } = this.#response;
-    return Effect.map(discarded(req), () => {
-      if (this.#lingers || !req.complete) socket?.destroy();
+  get #lingered(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { req, socket } = this.#response;
+      return Effect.map(discarded(req), () => {
+        if (this.#lingers || !req.complete) socket?.destroy();
+      });
     });
-  });
+  }
 
   /**
    * Breaks the connection, once what was written is on its way. Without chunks or a length only a reset tells a break from an
    * end (a client of HTTP/1.0).
    */
-  readonly break: Effect.Effect<void> = Effect.suspend(() => {
-    this.#over = true;
-    this.access.ended("broken");
-    const { socket } = this.#response;
-    if (this.#gone || socket === null) return Effect.sync(() => void this.#response.destroy());
-    const framed = this.#response.chunkedEncoding || this.#response.hasHeader("content-length");
-    const cut = Effect.sync(() => void (framed ? socket.destroy() : socket.resetAndDestroy()));
-    const flushed = Effect.callback<void>((resume) => {
-      if (socket.writableLength === 0) resume(Effect.void);
-      else socket.write("", () => resume(Effect.void));
+  get break(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      this.#over = true;
+      this.access.ended("broken");
+      const { socket } = this.#response;
+      if (this.#gone || socket === null) return Effect.sync(() => void this.#response.destroy());
+      const framed = this.#response.chunkedEncoding || this.#response.hasHeader("content-length");
+      const cut = Effect.sync(() => void (framed ? socket.destroy() : socket.resetAndDestroy()));
+      const flushed = Effect.callback<void>((resume) => {
+        if (socket.writableLength === 0) resume(Effect.void);
+        else socket.write("", () => resume(Effect.void));
+      });
+      return Effect.andThen(Effect.timeoutOption(flushed, flushMs), cut);
     });
-    return Effect.andThen(Effect.timeoutOption(flushed, flushMs), cut);
-  });
+  }
 
   /** Breaks what has not been ended, whatever state it is in: no client waits behind a handler that has left it. */
-  readonly settle: Effect.Effect<void> = Effect.suspend(() => {
-    if (!this.#over) return this.break;
-    return this.#lingers ? this.#lingered : Effect.void;
-  }).pipe(Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())));
+  get settle(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (!this.#over) return this.break;
+      return this.#lingers ? this.#lingered : Effect.void;
+    }).pipe(Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())));
+  }
 
   /** Says that a defect is why nothing else comes: by a status where no head has left, and else by a break. */
-  readonly fail: Effect.Effect<void> = Effect.suspend(() => {
-    if (!this.begun && !this.#over) this.refuse(defect, undefined);
-    return this.settle;
-  }).pipe(Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())));
+  get fail(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (!this.begun && !this.#over) this.refuse(defect, undefined);
+      return this.settle;
+    }).pipe(Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())));
+  }
 
   /** Responds with a document of the gateway's own, in the words that the provider's clients read. */
   refuse(
@@ -238,27 +252,29 @@ export class ClientResponse {
     this.#response.socket?.end();
   }
 
-  readonly #drained: Effect.Effect<void> = Effect.flatMap(Clock.Clock, (clock) =>
-    Effect.callback<void>((resume) => {
-      const deadlines = Deadlines.of(clock);
-      const done = () => {
-        this.#wake = undefined;
-        deadlines.clear(slow);
-        resume(Effect.void);
-      };
-      const slow: Deadline = {
-        act: () => {
-          this.#response.destroy();
-          done();
-        },
-        at: 0,
-        place: -1,
-      };
-      deadlines.set(slow, deadlines.now() + this.#slowMs);
-      this.#wake = done;
-      return Effect.sync(done);
-    }),
-  );
+  get #drained(): Effect.Effect<void> {
+    return Effect.flatMap(Clock.Clock, (clock) =>
+      Effect.callback<void>((resume) => {
+        const deadlines = Deadlines.of(clock);
+        const done = () => {
+          this.#wake = undefined;
+          deadlines.clear(slow);
+          resume(Effect.void);
+        };
+        const slow: Deadline = {
+          act: () => {
+            this.#response.destroy();
+            done();
+          },
+          at: 0,
+          place: -1,
+        };
+        deadlines.set(slow, deadlines.now() + this.#slowMs);
+        this.#wake = done;
+        return Effect.sync(done);
+      }),
+    );
+  }
 }
 
 const empty = Buffer.alloc(0);

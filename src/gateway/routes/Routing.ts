@@ -55,7 +55,10 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Effec
   const first: RouteTarget = {
     ...{ id: server.name, server },
     plan: server.tolerance === undefined ? plan : { ...plan, tolerance: { ...server.tolerance, ...plan.tolerance } },
-    leaving: (given) => ({ ...given, ...way.outgoing(given) }),
+    leaving: (given) => {
+      const { headers, url } = way.outgoing(given);
+      return { method: given.method, url, headers, body: given.body, tenant: given.tenant };
+    },
   };
   if (list === undefined) {
     if (wish.pinned !== undefined && wish.pinned !== first.id) return Effect.succeed(noSuchRoute(wish.pinned));
@@ -102,17 +105,19 @@ const begun = (target: RouteTarget, remembered: RememberedFor | undefined, asked
 const routeOf = (
   { id, leaving, plan, server }: RouteTarget,
   remembered: RememberedFor | undefined,
-  { memory, reach, settings, ...asked }: RoutesAsked,
+  asked: RoutesAsked,
 ) => {
+  const { memory, reach, settings } = asked;
   const { pathOf, transport } = reach(server);
-  const { headers, url } = leaving({ ...plan.request, body: undefined });
+  const { headers, method, tenant, url: address } = plan.request;
+  const left = leaving({ method, url: address, headers, body: undefined, tenant });
   const marks = remembered !== undefined && id !== remembered.upstream;
   const open: RelayTransport["open"] = (request, reporters) => {
     const exchange = transport.open(leaving(request), reporters);
     return marks ? marking(exchange, (text) => memory.keep(remembered, text, id)) : exchange;
   };
   return {
-    ...{ id, plan, transport: { open }, path: credentialed(pathOf(url), { headers, url }) },
+    ...{ id, plan, transport: { open }, path: credentialed(pathOf(left.url), left) },
     // The client's word is about its own response; else what is known of the provider counts.
     continueText: asked.continueText ?? server.continueText ?? settings.continueText,
   };

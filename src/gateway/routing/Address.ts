@@ -5,6 +5,7 @@
  * A prefix is read as it is written and in no other spelling. What a more lenient reader would take for one (upper case,
  * percent escapes, empty or dot segments before it) is refused: sent on, it would carry a token to a provider.
  */
+import { dropOldest } from "../../domain/Limits.ts";
 import { isUpstreamName, upstreamNameWords } from "../config/UpstreamNames.ts";
 import type { Refused } from "./Admission.ts";
 import { plainPath } from "./Vendor.ts";
@@ -28,11 +29,30 @@ export interface NoAddress {
 }
 
 /**
- * Reads the prefixes.
+ * Reads the prefixes. Nearly every request has one of a few paths; one with a token or a query is not remembered.
  *
  * @param target path and query, as the client sent them
  */
 export const addressOf = (target: string): Address | NoAddress => {
+  const known = addresses.get(target);
+  if (known !== undefined) return known;
+  const read = readPrefixes(target);
+  if ("refused" in read || read.token !== undefined || target.length > targetCharactersMax || /[?#]/.test(target))
+    return read;
+  addresses.set(target, read);
+  dropOldest(addresses, addressesMax);
+  return read;
+};
+
+/** Addresses that are remembered, at most `addressesMax`. */
+const addresses = new Map<string, Address>();
+
+const addressesMax = 64;
+
+/** Longest target that is remembered, in characters. */
+const targetCharactersMax = 256;
+
+const readPrefixes = (target: string): Address | NoAddress => {
   const end = target.search(/[?#]/);
   const path = end === -1 ? target : target.slice(0, end);
   if (!path.startsWith("/")) return { refused: noProxy };

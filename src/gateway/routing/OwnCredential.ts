@@ -72,6 +72,7 @@ const credentialHeader = (credential: string, url: string, family: UpstreamName)
 };
 
 const replaced = (headers: RelayHeaders, own: RelayHeaders): RelayHeaders => {
+  if (own.length === 0) return headers;
   const names = new Set(own.map(([name]) => name.toLowerCase()));
   return [...headers.filter(([name]) => !names.has(name.toLowerCase())), ...own];
 };

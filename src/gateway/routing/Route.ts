@@ -48,9 +48,8 @@ export const routeOf = (
   credentialed: ReadonlySet<string> = noNames,
 ): Route | Unrouted => {
   const asked = readAddress(`http://gateway${target}`);
-  const path = asked === undefined ? undefined : plainPath(asked.pathname);
-  if (asked === undefined || path === undefined) return { refused: nowhere, upstream: undefined };
-  const claim = claimOf(path);
+  const claim = asked === undefined ? undefined : claimAt(asked);
+  if (asked === undefined || claim === undefined) return { refused: nowhere, upstream: undefined };
   const all = signsOf(headers, asked.searchParams);
   const signs = takesOptions(claim, upstreams) ? all.filter(({ at }) => !at.startsWith("anthropic-")) : all;
   const upstream = candidates(claim, signs, upstreams).find((name) =>
@@ -60,6 +59,20 @@ export const routeOf = (
   const url = urlOf(target, upstream, upstreams[upstream]);
   return url === undefined ? { refused: nowhere, upstream } : { upstream, url };
 };
+
+/** What the path of an address says; an address that is remembered says it once. Undefined for a path that no client writes. */
+const claimAt = (address: RelayAddress): PathClaim | undefined => {
+  const known = claims.get(address);
+  if (known !== undefined) return known;
+  const path = plainPath(address.pathname);
+  if (path === undefined) return undefined;
+  const claim = claimOf(path);
+  claims.set(address, claim);
+  return claim;
+};
+
+/** Those of the addresses that live, at most as many as `readAddress` remembers and requests are open. */
+const claims = new WeakMap<RelayAddress, PathClaim>();
 
 const noNames: ReadonlySet<string> = new Set();
 
@@ -80,8 +93,9 @@ const candidates = (
   if (vertex === true)
     return [...known.filter((name) => /aiplatform\.googleapis\.com$/.test(hostOf(upstreams[name]))), "gemini"];
   if (own !== undefined) return [...known.filter((name) => ownerOf(hostOf(upstreams[name])) === own), ...known];
-  const signed = (kind: Sign["kind"]) => known.filter((it) => signs.some((sign) => is(sign, kind, it)));
   const [likeliest] = known;
+  if (signs.length === 0 && likeliest !== undefined) return [likeliest];
+  const signed = (kind: Sign["kind"]) => known.filter((it) => signs.some((sign) => is(sign, kind, it)));
   const keyed = signed("value").filter((name) => signs.some(({ at, vendor }) => vendor === name && at !== bearer));
   return [...signed("protocol"), ...keyed, ...(likeliest === undefined ? [] : [likeliest]), ...signed("value")];
 };

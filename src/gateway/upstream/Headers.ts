@@ -145,9 +145,9 @@ const isText = (value: string): boolean => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.t
  * @param also asked of a name in lower case: whether such headers go on, where they may
  */
 export const endToEnd = (headers: RelayHeaders, also: (name: string) => boolean = () => true): RelayHeaders => {
-  const named = headers.flatMap(([name, value]) =>
-    isNamed(name, "connection") ? value.split(",").map((word) => word.trim().toLowerCase()) : [],
-  );
+  const named: Array<string> = [];
+  for (const [name, value] of headers)
+    if (isNamed(name, "connection")) for (const word of value.split(",")) named.push(word.trim().toLowerCase());
   return headers.filter(([given]) => {
     const name = given.toLowerCase();
     return !hopByHop.has(name) && !named.includes(name) && also(name);
