@@ -94,12 +94,15 @@ class Copying {
 
   /** Takes what leaves the run. Its parts have left with it. */
   takes(events: ReadonlyArray<RunEvent<RelayPart>>): boolean {
-    this.#safely(() => {
+    // `#safely` would make a function of each event.
+    try {
       const { reader } = this.#begun;
       const bytes = reader.bytesOf(events);
       if (bytes.length > 0) this.#writes(bytes);
       if (reader.hasThrown) Effect.runForkWith(this.#services)(reader.reportThrown);
-    });
+    } catch (defect) {
+      this.#dies(defect);
+    }
     return true;
   }
 
@@ -201,7 +204,11 @@ class Copying {
     try {
       act();
     } catch (defect) {
-      this.#resume?.(Effect.die(defect));
+      this.#dies(defect);
     }
+  }
+
+  #dies(defect: unknown): void {
+    this.#resume?.(Effect.die(defect));
   }
 }

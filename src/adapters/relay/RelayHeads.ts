@@ -4,6 +4,7 @@
 import { Deferred, Effect } from "effect";
 import type { RelayPart } from "./RelayFrames.ts";
 import type { RelayHead } from "./RelayTransport.ts";
+import { WaitingParts } from "./WaitingParts.ts";
 
 /** The response that an error event ended. */
 interface FailedResponse {
@@ -44,7 +45,7 @@ export class RelayHeads {
   /** The newest attempt goes on with what was shown: its own events do not leave as they came. */
   #continues = false;
   /** Events of the newest attempt that have come and not left: held, or on their way. */
-  readonly #waiting = new Set<RelayPart>();
+  readonly #waiting = new WaitingParts();
   #isForgotten = false;
 
   #released: ((head: RelayHead) => void) | undefined;
@@ -93,9 +94,9 @@ export class RelayHeads {
 
   /** Events that came behind the cursor were not read by the run, and come again. */
   #keepThrough(cursor: string): void {
-    const waiting = [...this.#waiting];
+    const waiting = this.#waiting.all;
     const through = waiting.findIndex((part) => part.cursor === cursor);
-    for (const part of waiting.slice(through + 1)) this.#waiting.delete(part);
+    for (const part of waiting.slice(through + 1)) this.#waiting.remove(part);
     this.calling = waiting.slice(0, through + 1).some((part) => part.observation.calls.length > 0);
   }
 
@@ -121,7 +122,7 @@ export class RelayHeads {
     if (part.observation.failure !== undefined) {
       this.threw(part);
       this.#failed.set(part, {
-        ...{ attempt: this.attempt, head: this.head, waiting: [...this.#waiting], continues: this.#continues },
+        ...{ attempt: this.attempt, head: this.head, waiting: this.#waiting.all, continues: this.#continues },
       });
     }
     if (part.observation.calls.length > 0) this.calling = true;
@@ -130,7 +131,7 @@ export class RelayHeads {
 
   /** An event has left. */
   left(part: RelayPart): void {
-    this.#waiting.delete(part);
+    this.#waiting.remove(part);
   }
 
   /**
@@ -154,7 +155,7 @@ export class RelayHeads {
 
   /** The bytes that an error event may follow: all that have not left, up to the first call, which must not leave (L4). */
   beforeError(): ReadonlyArray<Uint8Array<ArrayBuffer>> {
-    const waiting = [...this.#waiting];
+    const waiting = this.#waiting.all;
     const call = waiting.findIndex((part) => part.observation.calls.length > 0);
     return (call === -1 ? waiting : waiting.slice(0, call)).map((part) => part.bytes);
   }

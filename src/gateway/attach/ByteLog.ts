@@ -51,7 +51,9 @@ export class ByteLog {
     }
     for (let done = 0; done < bytes.byteLength; ) {
       const last = this.#free(bytes.byteLength - done);
-      const part = bytes.subarray(done, done + last.bytes.byteLength - last.used);
+      const room = last.bytes.byteLength - last.used;
+      // A view costs as much as the copy of an event.
+      const part = done === 0 && room >= bytes.byteLength ? bytes : bytes.subarray(done, done + room);
       last.bytes.set(part, last.used);
       last.used += part.byteLength;
       this.#length += part.byteLength;

@@ -7,7 +7,7 @@
  */
 import * as Result from "effect/Result";
 import * as Json from "../../../domain/Json.ts";
-import type { Observation } from "../../../domain/Observation.ts";
+import { none, type Observation } from "../../../domain/Observation.ts";
 import type { Provider } from "../../../domain/RunFacts.ts";
 import type { SeamRefusal } from "../../../domain/SeamWords.ts";
 import * as Continuation from "../../../provider/Continuation.ts";
@@ -24,6 +24,15 @@ import { marked } from "./WideNumbers.ts";
 /** Most that is kept of a response for the request of its continuation, in bytes. */
 export const keptBytesMax = 1024 * 1024;
 
+/**
+ * Most parts that have left and are not followed yet: to follow several at once costs little more than to follow one, because what it
+ * takes for that is still in the processor's cache. More of them would live long enough for the collector to copy them.
+ */
+export const behindMax = 8;
+
+/** A part that is longer is followed at once, in bytes: many of those would be a burden until then. */
+export const behindBytesMax = 4 * 1024;
+
 /** What a response was asked for with. */
 export interface SeamAsked extends PlainRequest {
   readonly request: SentRequest & { readonly url: string };
@@ -37,6 +46,9 @@ interface Followed {
   readonly plan: SeamAsked;
   readonly inner: ProtocolSeam.FoldedSeam<string>;
   readonly collector: Continuation.Collector;
+  /** Parts that have left and are not followed yet, at most `behindMax`, each beside what it proves. */
+  readonly behind: Array<SeamPart>;
+  readonly observations: Array<Observation>;
   ordinal: number;
   /** Something was shown that no event says. */
   unknown: boolean;
@@ -70,19 +82,20 @@ export class RelaySeam implements TextSeam<SeamPart> {
     this.#lastByte = part.bytes.at(-1) ?? this.#lastByte;
     this.#built = undefined;
     this.#followed ??= this.#follow();
-    const { decoded } = part;
     if (this.#followed === undefined) return;
-    if (decoded === undefined) {
-      this.#followed.unknown ||= observation.shows !== "nothing" || observation.calls.length > 0;
-      return;
-    }
-    this.#followed.ordinal += 1;
-    this.#followed.collector.take(1, this.#followed.ordinal, decoded);
-    this.#followed.inner.left(decoded, observation, part.fold);
+    const { behind, observations } = this.#followed;
+    observations.push(observation);
+    if (behind.push(part) >= behindMax || part.bytes.byteLength > behindBytesMax) follow(this.#followed);
   };
 
+  /** What is followed, with everything that has left. */
+  #caughtUp(): Followed | undefined {
+    if (this.#followed !== undefined) follow(this.#followed);
+    return this.#followed;
+  }
+
   readonly plan = (): SeamPlan | SeamRefusal => {
-    const followed = this.#followed;
+    const followed = this.#caughtUp();
     if (followed === undefined || followed.unknown) return "no_seam";
     const plan = followed.inner.plan();
     if (typeof plan === "string") return plan;
@@ -93,7 +106,7 @@ export class RelaySeam implements TextSeam<SeamPart> {
   };
 
   readonly joins = (plan: SeamPlan): SeamJoin<SeamPart> => {
-    const join = this.#followed?.inner.joins(plan);
+    const join = this.#caughtUp()?.inner.joins(plan);
     if (join === undefined) return { take: unwritable, end: unwritable };
     // The second half of the last line end never came: Google's SDK reads no event behind a CR alone.
     let owed = this.#lastByte === CR;
@@ -111,7 +124,7 @@ export class RelaySeam implements TextSeam<SeamPart> {
 
   readonly refused = (plan: SeamPlan): void => {
     this.#built = undefined;
-    this.#followed?.inner.refused(plan);
+    this.#caughtUp()?.inner.refused(plan);
   };
 
   /**
@@ -121,7 +134,7 @@ export class RelaySeam implements TextSeam<SeamPart> {
    * @returns undefined where it cannot be built, or the route is another one than that of the text
    */
   requestOf<W extends SeamAsked>(plan: SeamPlan, way: W): W["request"] | undefined {
-    const followed = this.#followed;
+    const followed = this.#caughtUp();
     if (followed === undefined || followed.plan !== way) return undefined;
     const body = this.#built?.plan === plan ? this.#built.body : built(followed, plan);
     return body === undefined ? undefined : withBody(way.request, body);
@@ -141,11 +154,32 @@ export class RelaySeam implements TextSeam<SeamPart> {
         prefills: this.#prefills,
       }),
       collector: Continuation.collector(protocol.id, { bytesMax: keptBytesMax }),
+      behind: [],
+      observations: [],
       ordinal: 0,
       unknown: false,
     };
   }
 }
+
+/** Follows what has left. */
+const follow = (followed: Followed): void => {
+  const { behind, collector, inner, observations } = followed;
+  let at = 0;
+  for (const { decoded, fold } of behind) {
+    const observation = observations[at] ?? none;
+    at += 1;
+    if (decoded === undefined) {
+      followed.unknown ||= observation.shows !== "nothing" || observation.calls.length > 0;
+      continue;
+    }
+    followed.ordinal += 1;
+    collector.take(1, followed.ordinal, decoded);
+    inner.left(decoded, observation, fold);
+  }
+  behind.length = 0;
+  observations.length = 0;
+};
 
 /** The body of the next request; undefined where there is none. */
 const built = ({ collector, plan: { protocol, ...plan } }: Followed, seam: SeamPlan): string | undefined => {
