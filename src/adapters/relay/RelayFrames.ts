@@ -93,7 +93,8 @@ export class RelayFrames {
    * @param chunk cut anywhere; it is kept and must not be written to
    */
   push(chunk: Uint8Array<ArrayBuffer>): ReadonlyArray<RelayPart> {
-    this.#pending.push(chunk);
+    if (this.#pendingBytes === 0) this.#pending = [chunk];
+    else this.#pending.push(chunk);
     this.#pendingBytes += chunk.byteLength;
     return this.#cut(this.#decoder.push(chunk));
   }
@@ -112,7 +113,8 @@ export class RelayFrames {
     if (this.#terminal) return this.#behindMarker(parts);
     if (this.#failed !== undefined) return this.#behindFailure(this.#failed.chunks, parts);
     if (this.#misfit !== undefined) return [];
-    const out: Array<RelayPart> = [];
+    if (parts.length === 0) return nothing;
+    let out: Array<RelayPart> | undefined;
     let carried = 0;
     let index = -1;
     // Counted by hand: `entries` makes a pair of each event.
@@ -128,23 +130,24 @@ export class RelayFrames {
         carried = open ? size : 0;
         continue;
       }
-      const { cursor, observation } = part;
+      const { observation } = part;
       if (Decoder.isTold(observation.failure)) {
         this.#failed = { observation, chunks: [this.#bytesOf(part, size)] };
-        return [...out, ...this.#behindFailure(this.#failed.chunks, parts.slice(index + 1))];
+        return [...(out ?? nothing), ...this.#behindFailure(this.#failed.chunks, parts.slice(index + 1))];
       }
       carried = open ? size : 0;
       const bytes = open ? empty : this.#withoutBom(this.#bytesOf(part, size));
-      const relayed = cursor === undefined ? { bytes, observation } : { bytes, observation, cursor };
       // A verifier may give another event than came: the decoder's fold says nothing of that one.
       const fold = part.event === came.event ? this.#decoder.folds[index] : undefined;
-      out.push(this.#keepsDecoded ? keeping(relayed, part, fold) : relayed);
+      const relayed = relayedOf(part, bytes, this.#keepsDecoded, fold);
+      if (out === undefined) out = [relayed];
+      else out.push(relayed);
       if (!observation.terminal || observation.failure !== undefined) continue;
       this.#terminal = true;
       out.push(...this.#behindMarker(parts.slice(index + 1)));
       break;
     }
-    return out;
+    return out ?? nothing;
   }
 
   /** The event as it counts; undefined for one that was read before. */
@@ -217,7 +220,8 @@ export class RelayFrames {
       return first.subarray(0, size);
     }
     if (first.byteLength === size) {
-      this.#pending.shift();
+      if (this.#pending.length === 1) this.#pending = [];
+      else this.#pending.shift();
       return first;
     }
     return joined(this.#takeChunks(size));
@@ -242,15 +246,22 @@ export class RelayFrames {
   }
 }
 
-/** A part with its event as it was decoded. */
-const keeping = (relayed: RelayPart, decoded: Part, fold: Fold | undefined): RelayPart =>
-  fold === undefined ? { ...relayed, decoded } : { ...relayed, decoded, fold };
+/** A part, with its event as it was decoded where that is kept. Each is written in one piece: there is one for every event. */
+const relayedOf = (came: CursorPart, bytes: RelayPart["bytes"], keeps: boolean, fold: Fold | undefined): RelayPart => {
+  const { cursor, observation } = came;
+  if (keeps && cursor === undefined)
+    return fold === undefined ? { bytes, observation, decoded: came } : { bytes, observation, decoded: came, fold };
+  const relayed = cursor === undefined ? { bytes, observation } : { bytes, observation, cursor };
+  if (!keeps) return relayed;
+  return fold === undefined ? { ...relayed, decoded: came } : { ...relayed, decoded: came, fold };
+};
 
 const LF = 10;
 const CR = 13;
 const COLON = 58;
 const bom = [0xef, 0xbb, 0xbf];
 const empty = new Uint8Array(0);
+const nothing: ReadonlyArray<RelayPart> = [];
 const behind: Observation = { ...none, quiet: true };
 const tail: Observation = { ...ping, keep_alive: false, terminal_at_end: true };
 
@@ -281,6 +292,7 @@ const copiedBytesMax = 32 * 1024;
  * @param chunks in order
  */
 export const together = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> => {
+  if (chunks.length === 1 && chunks[0]?.byteLength !== 0) return chunks;
   const views = coalesced(chunks);
   if (views.length < 2 || views.reduce((sum, chunk) => sum + chunk.byteLength, 0) > copiedBytesMax) return views;
   return [joined(views)];

@@ -167,7 +167,7 @@ export class RelayReader {
 
   /** The bytes of what the run has handed over: from now on they have left. Its other events are told. */
   bytesOf(events: ReadonlyArray<RunEvent<RelayPart>>): ReadonlyArray<Uint8Array<ArrayBuffer>> {
-    const bytes: Array<Uint8Array<ArrayBuffer>> = [];
+    let bytes: Array<Uint8Array<ArrayBuffer>> | undefined;
     for (const event of events) {
       if (event._tag !== "Part") {
         if (event._tag === "AttemptStarted") this.attempts = event.attempt;
@@ -183,9 +183,11 @@ export class RelayReader {
       this.terminal ||= observation.terminal;
       // Gemini's last chunk is the marker once nothing follows it; a client that has it needs no more.
       if (observation.terminal_at_end === true) this.terminal = true;
-      bytes.push(event.part.bytes);
+      // Most are alone, and need nothing put together. A list that grows has room for seventeen.
+      if (bytes === undefined) bytes = [event.part.bytes];
+      else bytes.push(event.part.bytes);
     }
-    return this.#started(together(bytes));
+    return bytes === undefined ? none : this.#started(together(bytes));
   }
 
   /** Bytes that leave; those which are the first lose a BOM where they are not the first of the body. */
@@ -215,6 +217,7 @@ const waitsAt: ReadonlySet<RelayEvent["_tag"]> = new Set([
 ]);
 
 const nothing = new Uint8Array(0);
+const none: ReadonlyArray<never> = [];
 const bom = [0xef, 0xbb, 0xbf];
 
 /** The data of an event, where it is a JSON object. */

@@ -351,7 +351,9 @@ export class RelaySource implements PolledReader<RelayPart> {
   #add(parts: ReadonlyArray<RelayPart>): void {
     for (const came of parts) {
       const part = this.#stores ? this.#storing(came) : came;
-      this.#ready.push(part);
+      // Most reads bring one. A list that grows has room for seventeen.
+      if (this.#ready.length === 0) this.#ready = [part];
+      else this.#ready.push(part);
       this.#options.heads.came(part);
     }
   }

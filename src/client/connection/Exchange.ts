@@ -174,7 +174,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     this.times.firstByteAt ??= this.#now();
     this.receivedBytes += chunk.byteLength;
     this.#reporters.bytes?.(chunk.byteLength);
-    this.#chunks.push(chunk);
+    // Most reads bring one. A list that grows has room for seventeen.
+    if (this.#chunks.length === 0) this.#chunks = [chunk];
+    else this.#chunks.push(chunk);
     this.#unread += chunk.byteLength;
     if (this.#unread > unreadBytesMax) controller.pause();
     this.#notify();

@@ -85,7 +85,10 @@ export class Shown {
 
   /** The block that has begun last, where it is open. */
   get open(): OpenBlock | undefined {
-    return [...this.#open.values()].at(-1);
+    // Asked with every delta: a list of them would be made each time.
+    let last: OpenBlock | undefined;
+    for (const block of this.#open.values()) last = block;
+    return last;
   }
 
   isOpen(index: unknown): boolean {

@@ -181,10 +181,11 @@ const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State =>
   if (position === -1 && !content) seen.content.push({ kind: "text", choice: index, key: "text", text: "" });
   const reason = Payload.reason(entry.finishReason);
   const ended = reason !== "";
-  const hosted = [...new Set([...before.hosted, ...hostedIn(entry)])];
+  const found = hostedIn(entry);
+  const hosted = found.length === 0 ? before.hosted : [...new Set([...before.hosted, ...found])];
   // Metadata comes with the text that it is about; as a call it stands at the finish, where the text is over.
   if (ended) for (const tool of hosted) GeminiCalls.takeSettled(gathering, tool);
-  seen.calls = [...seen.calls, ...gathering.signals];
+  if (gathering.signals.length > 0) seen.calls = [...seen.calls, ...gathering.signals];
   seen.failure ??= failureOf(gathering, ended ? reason : "");
   const argumentCharacters = state.argumentCharacters + gathering.characters;
   if (
@@ -194,6 +195,8 @@ const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State =>
   )
     seen.failure ??= { kind: "protocol", reason: "oversize" };
   const finish = ended ? label(reason) : content ? undefined : before.finish;
+  const isSame = gathering.calls === before.calls && finish === before.finish && hosted === before.hosted;
+  if (position !== -1 && isSame && gathering.characters === 0) return state;
   const candidate: Candidate = { index, calls: gathering.calls, finish, hosted };
   const candidates = position === -1 ? [...state.candidates, candidate] : state.candidates.with(position, candidate);
   return { ...state, candidates, argumentCharacters };
@@ -235,8 +238,11 @@ const failureOf = (gathering: GeminiCalls.Gathering, reason: string): Failure | 
     : undefined;
 };
 
+const noTools: ReadonlyArray<string> = [];
+
 /** Google's own tools, by the metadata that their results leave. */
 const hostedIn = (entry: Json.JsonRecord): ReadonlyArray<string> => {
+  if (entry.groundingMetadata === undefined && entry.urlContextMetadata === undefined) return noTools;
   const grounding = Json.record(entry.groundingMetadata);
   const found: Array<string> = [];
   if (grounding !== undefined && (grounding.searchEntryPoint || Json.list(grounding.webSearchQueries).length > 0))
@@ -279,6 +285,7 @@ const usageOf = (chunk: Json.JsonRecord): Observation["usage"] => {
 };
 
 const sum = (one: unknown, other: unknown): number | undefined => {
-  const known = [Json.natural(one), Json.natural(other)].filter((count) => count !== undefined);
-  return known.length === 0 ? undefined : known.reduce((total, count) => total + count, 0);
+  const first = Json.natural(one);
+  const second = Json.natural(other);
+  return first === undefined ? second : first + (second ?? 0);
 };

@@ -73,8 +73,12 @@ const kindOf = (part: Json.JsonRecord): "text" | "thought" | "other" | "empty" =
 const hosted = ["executableCode", "toolCall"];
 const results = ["codeExecutionResult", "toolResponse"];
 
-const isCalled = (part: Json.JsonRecord): boolean =>
-  ["functionCall", ...hosted, ...results].some((name) => Json.record(part[name]) !== undefined);
+const called = ["functionCall", ...hosted, ...results];
+
+const isCalled = (part: Json.JsonRecord): boolean => {
+  for (const name of called) if (Json.record(part[name]) !== undefined) return true;
+  return false;
+};
 
 const leftOther = (part: Json.JsonRecord, shown: ShownText): void => {
   if (Json.record(part.functionCall) !== undefined || isMedia(part)) shown.refuse("not_text_last");

@@ -29,10 +29,12 @@ export interface UsageSoFar {
 /** Follows the token counts of what leaves. */
 export class JoinedUsage {
   readonly #fields: UsageFields;
+  readonly #counted: ReadonlyArray<string>;
   #soFar: UsageSoFar = { told: undefined, since: 0 };
 
   constructor(fields: UsageFields) {
     this.#fields = fields;
+    this.#counted = [...fields.input, ...fields.output, fields.total, ...fields.summed];
   }
 
   get soFar(): UsageSoFar {
@@ -46,9 +48,9 @@ export class JoinedUsage {
 
   /** Counts have left: they are totals so far, so that the last ones count. */
   left(usage: Json.JsonRecord): void {
-    const { input, ofInput, output, summed, total } = this.#fields;
+    const { ofInput, output } = this.#fields;
     const told: Record<string, unknown> = { ...this.#soFar.told };
-    for (const name of [...input, ...output, total, ...summed])
+    for (const name of this.#counted)
       if (usage[name] !== undefined && usage[name] !== null) told[name] = counts(usage[name]);
     for (const name of ofInput) if (usage[name] !== undefined && usage[name] !== null) told[name] = usage[name];
     const isOutput = output.some((name) => Json.natural(usage[name]) !== undefined);

@@ -82,8 +82,19 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
 
   push(bytes: Uint8Array): ReadonlyArray<Part<Id>> {
     if (this.#stopped || this.#last !== undefined) return nothing;
-    this.folds = [];
+    if (this.folds.length > 0) this.folds = [];
     const frames = this.#framer.feed(bytes);
+    const [only] = frames;
+    if (only === undefined) {
+      this.#framing();
+      return nothing;
+    }
+    // Most bytes bring one event. It stands on one line, so that it is not several.
+    if (frames.length === 1 && !Sse.isComment(only) && !only.data.includes("\n")) {
+      const parts = [this.#event(only)];
+      if (!this.#stopped) this.#framing();
+      return parts;
+    }
     const parts: Array<Part<Id>> = [];
     for (const frame of frames) {
       if (Sse.isComment(frame)) parts.push(this.#comment(frame));
@@ -135,7 +146,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
 
   #event(event: SseEvent): Part<Id> {
     if (Payload.isBlank(event.data)) {
-      if (this.#keepsFolds) this.folds.push(undefined);
+      if (this.#keepsFolds) this.#keeps(undefined);
       return {
         protocol: this.#protocol.id,
         event,
@@ -145,7 +156,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
       };
     }
     const [state, part] = this.#protocol.step(this.#state, event);
-    if (this.#keepsFolds) this.folds.push({ before: this.#state, behind: state, begins: this.#begins });
+    if (this.#keepsFolds) this.#keeps({ before: this.#state, behind: state, begins: this.#begins });
     this.#begins = undefined;
     this.#state = state;
     const { observation } = part;
@@ -160,6 +171,11 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     return part;
   }
 
+  #keeps(fold: Fold | undefined): void {
+    if (this.folds.length === 0) this.folds = [fold];
+    else this.folds.push(fold);
+  }
+
   /** An event behind a failure proves nothing of the response, and may tell more of the failure. */
   #behind(first: Failure, { failure, quiet, usage }: Observation): Observation {
     if (isTold(failure) && !this.#marked) this.failure = better(first, failure);
@@ -172,7 +188,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   }
 
   #comment(frame: SseComment): Part<Id> {
-    if (this.#keepsFolds) this.folds.push(undefined);
+    if (this.#keepsFolds) this.#keeps(undefined);
     const event: SseEvent = { event: "comment", data: frame.comment, bytes: frame.bytes };
     return {
       protocol: this.#protocol.id,

@@ -83,6 +83,8 @@ class ByteFramer implements Framer {
   #id: string | undefined = undefined;
   #retry: number | undefined = undefined;
   #pendingBytes = 0;
+  /** What the bytes of one step have brought. Most bring one frame, and a list that grows has room for seventeen. */
+  #frames: Array<Frame> | undefined;
 
   constructor(limits: Limits) {
     this.#limits = limits;
@@ -94,7 +96,6 @@ class ByteFramer implements Framer {
 
   feed(bytes: Uint8Array): ReadonlyArray<Frame> {
     if (this.failure !== undefined || this.#ended) return nothing;
-    const out: Array<Frame> = [];
     let at = 0;
     // The next LF and CR are found once each and kept: a stream that uses only one of them stays linear.
     let lf = -1;
@@ -116,30 +117,40 @@ class ByteFramer implements Framer {
         break;
       }
       this.#afterCr = stop === cr;
-      if (this.#lineLength === 0) this.#take(bytes, at, stop, 1, out);
-      else this.#takeKept(bytes, at, stop, out);
+      if (this.#lineLength === 0) this.#take(bytes, at, stop, 1);
+      else this.#takeKept(bytes, at, stop);
       at = stop + 1;
     }
-    return out;
+    return this.#brought();
+  }
+
+  #brought(): ReadonlyArray<Frame> {
+    const frames = this.#frames;
+    this.#frames = undefined;
+    return frames ?? nothing;
+  }
+
+  #brings(frame: Frame): void {
+    if (this.#frames === undefined) this.#frames = [frame];
+    else this.#frames.push(frame);
   }
 
   end(): ReadonlyArray<SseEvent> {
     if (this.failure !== undefined || this.#ended) return nothing;
     this.#ended = true;
-    const out: Array<Frame> = [];
     const length = this.#lineLength;
     const comment = this.#line[0] === COLON;
     if (length > 0 && !comment) {
       const nonsense = this.#nonsense || !isFieldBegun(this.#line, length);
       this.#lineLength = 0;
-      this.#take(this.#line, 0, length, 0, out);
+      this.#take(this.#line, 0, length, 0);
       this.#nonsense = nonsense;
     }
     if (this.failure !== undefined) return nothing;
     if (this.#nonsense && !this.#recognised) this.failure = notAStream;
     this.cut = this.#data === undefined && (this.#event !== "" || (length > 0 && !comment));
-    this.#dispatch(out);
-    return out.filter((frame): frame is SseEvent => !isComment(frame));
+    this.#dispatch();
+    return this.#brought().filter((frame): frame is SseEvent => !isComment(frame));
   }
 
   /** Keeps the start of a line whose end has not come, in a buffer that doubles: linear over any number of chunks. */
@@ -161,18 +172,18 @@ class ByteFramer implements Framer {
     if (first !== undefined && opensBody(first)) this.failure = notAStream;
   }
 
-  #takeKept(bytes: Uint8Array, from: number, to: number, out: Array<Frame>): void {
+  #takeKept(bytes: Uint8Array, from: number, to: number): void {
     this.#keep(bytes, from, to);
     if (this.failure !== undefined) return;
     const line = this.#line;
     const length = this.#lineLength;
     this.#lineLength = 0;
-    this.#take(line, 0, length, 1, out);
+    this.#take(line, 0, length, 1);
     if (line.length > bufferBytesKept) this.#line = empty;
   }
 
   /** Takes one whole line; `ending` is 1 for its line end, 0 where the bytes ended instead. */
-  #take(bytes: Uint8Array, lineStart: number, stop: number, ending: number, out: Array<Frame>): void {
+  #take(bytes: Uint8Array, lineStart: number, stop: number, ending: number): void {
     this.#pendingBytes += stop - lineStart + ending;
     if (stop - lineStart > this.#limits.lineBytesMax) {
       this.failure = oversize;
@@ -184,17 +195,17 @@ class ByteFramer implements Framer {
       if (bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf && stop - start >= 3)
         start += 3;
     }
-    if (start === stop) this.#dispatch(out);
-    else if (bytes[start] === COLON) this.#comment(bytes, start, stop, stop - lineStart + ending, out);
+    if (start === stop) this.#dispatch();
+    else if (bytes[start] === COLON) this.#comment(bytes, start, stop, stop - lineStart + ending);
     else this.#field(bytes, start, stop);
   }
 
-  #comment(bytes: Uint8Array, start: number, stop: number, size: number, out: Array<Frame>): void {
+  #comment(bytes: Uint8Array, start: number, stop: number, size: number): void {
     this.#recognised = true;
     // Inside an event the comment takes only its own line, so that the event keeps the bytes of its lines.
     const taken = this.#data === undefined ? this.#pendingBytes : size;
     this.#pendingBytes -= taken;
-    out.push({ comment: this.#value(bytes, start, stop), bytes: taken });
+    this.#brings({ comment: this.#value(bytes, start, stop), bytes: taken });
   }
 
   #field(bytes: Uint8Array, start: number, stop: number): void {
@@ -243,7 +254,7 @@ class ByteFramer implements Framer {
     return from >= stop ? "" : utf8.decode(bytes.subarray(from, stop));
   }
 
-  #dispatch(out: Array<Frame>): void {
+  #dispatch(): void {
     const data = this.#data;
     const event = this.#event;
     this.#event = "";
@@ -259,7 +270,7 @@ class ByteFramer implements Framer {
     this.#dataBytes = 0;
     this.#retry = undefined;
     this.#pendingBytes = 0;
-    out.push(frame);
+    this.#brings(frame);
   }
 }
 

@@ -306,7 +306,12 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   arrive<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): void {
-    this.#guarded(() => this.#arrived(parts, options));
+    // `#guarded` would make a function of every part.
+    try {
+      this.#arrived(parts, options);
+    } catch (cause) {
+      this.decide(failed({ kind: "caller_failed" }, cause));
+    }
   }
 
   /** A pull or a poll begins: something may have been sent. */
@@ -397,8 +402,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   #take<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>, said?: ReadonlyArray<Observation>): void {
-    const observations: Array<Observation> = [];
-    const broken = this.#observe(parts, options, observations, said);
+    const { broken, observations } = this.#observe(parts, options, said);
     const seen = observations.length === parts.length ? parts : parts.slice(0, observations.length);
     const passed = this.flow.pass({ parts: seen, observations });
     if (broken === undefined) {
@@ -414,16 +418,13 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /** Observes parts up to the first that carries an error, and tells the clocks. */
-  #observe<E, R>(
-    parts: ReadonlyArray<P>,
-    options: RunOptions<P, E, R>,
-    observations: Array<Observation>,
-    said?: ReadonlyArray<Observation>,
-  ) {
+  #observe<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>, said?: ReadonlyArray<Observation>) {
+    // Most chunks are one part. A list that grows has room for seventeen.
+    let observations: Array<Observation> | undefined;
     let progress = false;
     let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;
     for (const part of parts) {
-      const read = said?.[observations.length] ?? ObservationReading.read(options.observe(part));
+      const read = said?.[observations?.length ?? 0] ?? ObservationReading.read(options.observe(part));
       const observation = read.closes === undefined ? read : this.#due(read);
       if (observation.failure !== undefined) broken = { part, observation, failure: observation.failure };
       // A finish that is malformed is the marker too, and goes with what came before it.
@@ -437,10 +438,11 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       }
       this.#terminalAtEnd = observation.terminal_at_end === true;
       if (this.#stage === undefined) this.cursor = ObservationReading.cursor(options.cursor?.(part)) ?? this.cursor;
-      observations.push(observation);
+      if (observations === undefined) observations = [observation];
+      else observations.push(observation);
       if (broken !== undefined) break;
     }
     this.#watch?.arrived(this.#host.now(), progress);
-    return broken;
+    return { broken, observations: observations ?? [] };
   }
 }

@@ -310,7 +310,7 @@ export class PartFlow<P> {
     const { ledger, runId, seams, taps } = this.#host;
     const owner = this.#owner;
     const attempt = owner.number;
-    const events: Array<PartEvent<P>> = [];
+    let events: Array<PartEvent<P>> | undefined;
     // Counted by hand, here and wherever every part passes: `entries` makes a pair for each.
     let index = 0;
     if (seams !== undefined) for (const part of transit.parts) seams.left(part, transit.observations[index++] ?? none);
@@ -328,9 +328,11 @@ export class PartFlow<P> {
       const event: PartEvent<P> =
         calls.length === 0 ? { _tag: "Part", attempt, ordinal, part } : { _tag: "Part", attempt, ordinal, part, calls };
       if (taps?.weighed !== undefined && observation !== undefined) taps.weighed(event, observation);
-      events.push(event);
+      // Most are alone. A list that grows has room for seventeen.
+      if (events === undefined) events = [event];
+      else events.push(event);
     }
-    return events;
+    return events ?? [];
   }
 
   #countDecoded(transit: Transit<P>): void {

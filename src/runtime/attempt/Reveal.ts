@@ -186,7 +186,7 @@ export class Reveal<P> {
   }
 
   #passed(batch: Batch<P>): Batch<P> {
-    if (this.#mode === "live") return batch;
+    if (this.#mode === "live" || this.#passesAll(batch.observations)) return batch;
     const out: Filling<P> = { parts: [], observations: [] };
     let index = 0;
     for (const part of batch.parts) {
@@ -195,6 +195,13 @@ export class Reveal<P> {
       if (observation !== undefined) this.#passOne(part, observation, out);
     }
     return out;
+  }
+
+  /** Nothing is held, nothing of this begins a hold, and it is not what ends the prefix: the way of nearly every part. */
+  #passesAll(observations: ReadonlyArray<Observation>): boolean {
+    if (this.#holding || !this.#begun) return false;
+    for (const { calls } of observations) if (calls.length > 0 && !this.#done) return false;
+    return true;
   }
 
   /**
