@@ -16,6 +16,7 @@ import * as SqlClient from "effect/sql/SqlClient";
 import type * as SqlConnection from "effect/sql/SqlConnection";
 import { classifySqliteError, SqlError } from "effect/sql/SqlError";
 import * as Statement from "effect/sql/Statement";
+import { SqlCheckpoints } from "./SqlCheckpoints.ts";
 import { FileGone, identity, isFile, prepare } from "./SqlFile.ts";
 
 /** How the file is opened. */
@@ -183,10 +184,19 @@ class Connection implements SqlConnection.Connection {
   isStale = false;
   readonly identity: string | undefined;
   readonly #db: DatabaseSync;
+  /** At most `statementsMax`. */
   readonly #statements = new Map<string, StatementSync>();
+  /** Left out where there is no file. */
+  readonly #checkpoints: SqlCheckpoints | undefined;
+  /** Rows that the transaction of a step has written. */
+  #rows = 0;
   readonly #now: Statements = {
     rows: (sql, params) => this.#prepared(sql).all(...params),
-    changes: (sql, params) => Number(this.#prepared(sql).run(...params).changes),
+    changes: (sql, params) => {
+      const { changes } = this.#prepared(sql).run(...params);
+      this.#rows += Number(changes);
+      return Number(changes);
+    },
   };
 
   constructor({ file, synchronous = "full" }: NodeSqliteOptions, lockMs: number) {
@@ -201,6 +211,10 @@ class Connection implements SqlConnection.Connection {
       throw error;
     }
     this.identity = identityOf(file);
+    if (isFile(file))
+      this.#checkpoints = new SqlCheckpoints({ file, synchronous }, (pages) => {
+        if (this.#db.isOpen) this.#db.exec(`PRAGMA wal_autocheckpoint = ${pages}`);
+      });
   }
 
   get isTransaction(): boolean {
@@ -209,6 +223,7 @@ class Connection implements SqlConnection.Connection {
 
   close(): void {
     this.#statements.clear();
+    this.#checkpoints?.close();
     if (this.#db.isOpen) this.#db.close();
   }
 
@@ -228,11 +243,15 @@ class Connection implements SqlConnection.Connection {
 
   /** Runs a body whose statements are run as they are asked. */
   step<A extends object>(body: (statements: Statements) => A | undefined): A | "locked" | undefined {
+    this.#rows = 0;
     try {
       this.#prepared(begin).run();
       const made = body(this.#now);
       if (made === undefined) this.#undo();
-      else this.#prepared("COMMIT").run();
+      else {
+        this.#prepared("COMMIT").run();
+        this.#checkpoints?.committed(this.#rows);
+      }
       return made;
     } catch (cause) {
       this.#undo();
