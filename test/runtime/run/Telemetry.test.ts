@@ -320,8 +320,10 @@ describe("log lines", () => {
         StreamProcessor.use((it) => played(it.run(options(scripted([start, reset]), { runId: "r" })))),
         layer,
       );
+      const stops = told.lines.filter((line) => line.includes("the run stops"));
+      assert.lengthOf(stops, 1);
       assert.match(
-        told.lines.findLast((line) => line.startsWith("Warn")) ?? "",
+        stops[0] ?? "",
         /^Warn .* It could not be recorded, so nothing is repeated and the run stops\. r 1/,
       );
     }),
