@@ -3,6 +3,7 @@
  */
 import type { Mutant } from "./Mutant.ts";
 
+const checkpoints = "test/recorder/sql/sqlite/SqlCheckpoints.test.ts";
 const check = "test/recorder/sql/entry/SqlEntryCheck.test.ts";
 const group = "test/recorder/sql/SqlGroup.test.ts";
 const writer = "test/runtime/run/Together.test.ts";
@@ -13,6 +14,30 @@ const damaged = "of 100,000 entries to which something was done";
 
 /** The mutants of the short ways of `src/recorder/sql`. */
 export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "a store's journal is left to the commit that fills it",
+    breaks: "a commit that copies a journal is a pause of every stream",
+    within: "step",
+    find: "this.#checkpoints?.committed(this.#rows);",
+    replace: "",
+    proofs: [{ test: checkpoints, named: "bring what was committed into the file" }],
+  },
+  {
+    name: "a connection closes before its thread has",
+    breaks: "a file that is closed stands for itself, without a journal",
+    within: "close",
+    find: 'running.worker.postMessage("close");\n    Atomics.wait(running.closed, 0, 0, closeMs);',
+    replace: "",
+    proofs: [{ test: checkpoints, named: "end with a connection that closes while its thread begins" }],
+  },
+  {
+    name: "a journal whose thread has failed grows as one that has a thread",
+    breaks: "L11 bounded",
+    within: "#giveUp",
+    find: "this.#copiesAt(journalPagesUsual);",
+    replace: "",
+    proofs: [{ test: checkpoints, named: "that no thread can make are left to the connection" }],
+  },
   {
     name: "an entry is asked for its fields and not for their limits",
     breaks: "L7, L11",
