@@ -168,7 +168,10 @@ const modelRequest = Effect.fnUntraced(function* (
     (found): Effect.Effect<Routing | Refused | UnknownBody> =>
       typeof found === "string"
         ? Effect.succeed(found)
-        : routingOf({ plan: found.plan, body: found.body, target, token, wish, way: followed(asked, found.body) }, serving),
+        : routingOf(
+            { plan: found.plan, body: found.body, target, token, wish, way: followed(asked, found.body) },
+            serving,
+          ),
   );
   const routing = yield* Scope.provide(routed, copy);
   if (!keeps) yield* Scope.close(copy, Exit.void);

@@ -76,15 +76,7 @@ export const make = Effect.fn("ConversationOwner.make")(function* (chat: string,
   let current: Opened | undefined;
 
   yield* Effect.addFinalizer((exit) =>
-    Effect.gen(function* () {
-      const running = current?.running;
-      const { graceMs = graceMsDefault } = options;
-      if (running !== undefined) {
-        yield* Effect.logInfo(`conversation ${chat}: this node gives it away; its turn has ${graceMs} ms to end`);
-        yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(running), graceMs));
-      }
-      yield* Scope.close(scope, exit);
-    }),
+    Effect.suspend(() => Effect.andThen(awaitTurn(current, chat, options.graceMs), Scope.close(scope, exit))),
   );
 
   const opened = Effect.gen(function* () {
@@ -97,11 +89,10 @@ export const make = Effect.fn("ConversationOwner.make")(function* (chat: string,
 
   // A name that was never used stays unused: whoever only looks may have mistyped it.
   const looked = Effect.gen(function* () {
-    // Who looks is told of what there is now: another owner may have it, and an operator may have forgotten it.
-    const idle = current?.running === undefined ? current : undefined;
-    if (idle !== undefined && !(yield* Effect.mapError(options.chats.isClaimed(chat, idle.epoch), said))) {
+    const past = yield* Effect.mapError(pastOf(current, chat, options.chats), said);
+    if (past !== undefined) {
       current = undefined;
-      yield* Scope.close(idle.scope, Exit.void);
+      yield* Scope.close(past.scope, Exit.void);
     }
     if (current === undefined && !(yield* isThere))
       return { turns: 0, how: "none" as const, message: "", text: "", node: options.node };
@@ -139,6 +130,20 @@ export const make = Effect.fn("ConversationOwner.make")(function* (chat: string,
   };
   return owner;
 });
+
+/** Gives the turn that is under way some time to end, because its conversation goes to another node. */
+const awaitTurn = (it: Opened | undefined, chat: string, graceMs = graceMsDefault): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    if (it?.running === undefined) return;
+    yield* Effect.logInfo(`conversation ${chat}: this node gives it away; its turn has ${graceMs} ms to end`);
+    yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(it.running), graceMs));
+  });
+
+/** What rests here and is another owner's by now, or was forgotten by an operator: who looks is told of what there is. */
+const pastOf = (it: Opened | undefined, chat: string, chats: PostgresChats) =>
+  it === undefined || it.running !== undefined
+    ? Effect.undefined
+    : Effect.map(chats.isClaimed(chat, it.epoch), (isClaimed) => (isClaimed ? undefined : it));
 
 /** Claims the journal and opens the agent on it. */
 const open = (

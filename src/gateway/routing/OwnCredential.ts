@@ -55,9 +55,7 @@ export const credentialsIn = ({ headers, url }: Outgoing): ReadonlyArray<readonl
   for (const [name, value] of headers)
     if (!marksOf(name).isOfOthers && isShown(name, value)) shown.push([name.toLowerCase(), value.trim()]);
   for (const part of queryOf(url)) if (holdsCredential(part)) shown.push(["?", part]);
-  return shown.length < 2
-    ? shown
-    : shown.sort(([a, of], [b, to]) => (a === b ? (of < to ? -1 : 1) : a < b ? -1 : 1));
+  return shown.length < 2 ? shown : shown.sort(([a, of], [b, to]) => (a === b ? (of < to ? -1 : 1) : a < b ? -1 : 1));
 };
 
 /** Headers that no provider gets: cookies of this machine's programs, and the gateway's own. */

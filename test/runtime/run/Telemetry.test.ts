@@ -322,10 +322,7 @@ describe("log lines", () => {
       );
       const stops = told.lines.filter((line) => line.includes("the run stops"));
       assert.lengthOf(stops, 1);
-      assert.match(
-        stops[0] ?? "",
-        /^Warn .* It could not be recorded, so nothing is repeated and the run stops\. r 1/,
-      );
+      assert.match(stops[0] ?? "", /^Warn .* It could not be recorded, so nothing is repeated and the run stops\. r 1/);
     }),
   );
 });

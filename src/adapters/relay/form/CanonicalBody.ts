@@ -74,7 +74,12 @@ const isBlank = (byte: number): boolean => byte === 0x20 || byte === 0x0a || byt
 /** Letters of `true`, `false` and `null`, digits, signs and points. */
 const isWord = (byte: number | undefined): boolean =>
   byte !== undefined &&
-  ((byte >= 0x30 && byte <= 0x39) || (byte >= 0x61 && byte <= 0x7a) || byte === 0x45 || byte === 0x2b || byte === 0x2d || byte === 0x2e);
+  ((byte >= 0x30 && byte <= 0x39) ||
+    (byte >= 0x61 && byte <= 0x7a) ||
+    byte === 0x45 ||
+    byte === 0x2b ||
+    byte === 0x2d ||
+    byte === 0x2e);
 
 /** A code unit for each byte of a part. A few bytes are joined sooner than they are spread. */
 const unitsOf = (body: Uint8Array, from: number, to: number): string => {
