@@ -67,7 +67,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a request of fetch does not hear its own signal",
     breaks: "L10",
     within: "runOptions",
-    find: "...(options.signal === undefined ? {} : { signal: options.signal }),",
+    find: "if (options.signal !== undefined) made.signal = options.signal;",
     replace: "",
     proofs: [{ test: "test/adapters/fetch/Abort.test.ts", named: "is on record as its user's cancel" }],
   },

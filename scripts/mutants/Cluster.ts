@@ -24,16 +24,18 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "an owner before the newest one writes on",
     breaks: "a process that stood still begins nothing when it wakes up",
     within: "tryWrite",
-    find: " AND epoch = $",
-    replace: " AND 0 < $",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of the sources.
+    find: " AND epoch = ${epoch} AND lines",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of the sources.
+    replace: " AND 0 < ${epoch} AND lines",
     proofs: [{ test: journals, named: "take no line of an owner" }],
   },
   {
     name: "a line whose acknowledgement was lost is another owner's",
     breaks: "a line is written once, and its writer goes on",
     within: "tryWrite",
-    find: 'Number(now?.epoch) === epoch && Number(now?.lines) === n ? "written"',
-    replace: 'Number(now?.epoch) === epoch && n < 0 ? "written"',
+    find: "Number(now?.epoch) === epoch && Number(now?.lines) === n)",
+    replace: "Number(now?.epoch) === epoch && n < 0)",
     proofs: [{ test: journals, named: "acknowledgement was lost" }],
   },
   {
@@ -111,9 +113,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a turn that is about to end is given away",
     breaks: "a node that is told to end asks nobody about a tool that would have ended",
-    within: "make",
-    find: "if (running !== undefined) yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(running), graceMs));",
-    replace: "if (running !== undefined && graceMs < 0) yield* Deferred.await(running);",
+    within: "awaitTurn",
+    find: "yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(it.running), graceMs));",
+    replace: "if (graceMs < 0) yield* Deferred.await(it.running);",
     proofs: [{ test: journals, named: "may end when its node" }],
   },
   {
@@ -177,9 +179,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "an owner tells of a conversation that was forgotten as long as it has it open",
     breaks: "what is forgotten is told by nobody",
-    within: "looked",
-    find: "if (idle !== undefined && !(yield*",
-    replace: "if (idle !== undefined && idle.epoch < 0 && !(yield*",
+    within: "letsGo",
+    find: "if (it === undefined || it.running !== undefined) return false;",
+    replace: "if (it === undefined || it.epoch > 0) return false;",
     proofs: [{ test: forgets, named: "under its living owner" }],
   },
   {
@@ -193,8 +195,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "an owner gives a turn away at once when a node joins",
     breaks: "turns that may end",
-    within: "make",
-    find: "yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(running), graceMs));",
+    within: "awaitTurn",
+    find: "yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(it.running), graceMs));",
     replace: "",
     proofs: [{ test: joins, named: "leaves the turn to its owner" }],
   },

@@ -241,7 +241,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "the log shows the token of a path",
     breaks: "a token stands in no log",
-    within: "pathOf",
+    within: "shownPath",
     find: 'const hides = (isToken && plain !== "") ||',
     replace: 'const hides = (isToken && plain === "") ||',
     proofs: [{ test: "test/gateway/log/AccessRecord.test.ts", named: "has no query, no token" }],

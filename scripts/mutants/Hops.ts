@@ -141,8 +141,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a silent client at another worker keeps its place",
     breaks: "no living reader, DESIGN 17",
     within: "HopResponse",
-    find: "this.gone ? Effect.succeed(true) : this.#isSilentThere,",
-    replace: "this.gone ? this.#isSilentThere : Effect.succeed(false),",
+    find: "this.gone ? Effect.succeed(true) : this.#isSilentThere)",
+    replace: "this.gone ? this.#isSilentThere : Effect.succeed(false))",
     proofs: [{ test: workers, named: "socket is silent" }],
   },
 ];

@@ -117,8 +117,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "one key in two places is two credentials",
     breaks: "no request inside an announced wait",
     within: "credentialIn",
-    find: 'const found = [keys.join(" "),',
-    replace: 'const found = [shown.join(" "),',
+    find: 'if (key !== "" && !keys.includes(key))',
+    replace: 'if (key !== "")',
     proofs: [{ test: "test/gateway/routing/RequestPath.test.ts", named: "wherever it stands" }],
   },
 ];

@@ -47,8 +47,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "what was shown is not kept for the request of the rest",
     breaks: "the model reads what it has said",
-    within: "left",
-    find: "this.#followed.collector.take(1, this.#followed.ordinal, decoded);",
+    within: "follow",
+    find: "collector.take(1, followed.ordinal, decoded);",
     replace: "",
     proofs: [{ test: seams, named: "openai-chat: broken at every event" }],
   },

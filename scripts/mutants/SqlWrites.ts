@@ -170,8 +170,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a body of a step that gives nothing is committed",
     breaks: "one owner of a run",
     within: "step",
-    find: 'if (made === undefined) this.#undo();\n      else this.#prepared("COMMIT").run();',
-    replace: 'this.#prepared("COMMIT").run();',
+    find: "if (made === undefined) this.#undo();\n      else {",
+    replace: "{",
     proofs: [{ test: group, named: "has written a row of it" }],
   },
   {

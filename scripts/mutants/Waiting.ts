@@ -63,9 +63,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "the credential of a path is the client's, where the upstream has its own",
     breaks: "tokens of one credential share what it is told, DESIGN 13",
     within: "routeOf",
-    find: "path: credentialed(pathOf(url), { headers, url }) },",
-    replace:
-      "path: credentialed(pathOf(url), { headers: plan.request.headers.slice(headers.length - headers.length), url }) },",
+    find: "path: credentialed(pathOf(left.url), left) },",
+    replace: "path: credentialed(pathOf(left.url), { headers, url: left.url }) },",
     proofs: [{ test: outage, named: "by every token" }],
   },
   {

@@ -89,11 +89,7 @@ export const make = Effect.fn("ConversationOwner.make")(function* (chat: string,
 
   // A name that was never used stays unused: whoever only looks may have mistyped it.
   const looked = Effect.gen(function* () {
-    const past = yield* Effect.mapError(pastOf(current, chat, options.chats), said);
-    if (past !== undefined) {
-      current = undefined;
-      yield* Scope.close(past.scope, Exit.void);
-    }
+    if (yield* letsGo(current, chat, options.chats)) current = undefined;
     if (current === undefined && !(yield* isThere))
       return { turns: 0, how: "none" as const, message: "", text: "", node: options.node };
     return reportOf(yield* opened, options.node);
@@ -139,11 +135,18 @@ const awaitTurn = (it: Opened | undefined, chat: string, graceMs = graceMsDefaul
     yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(it.running), graceMs));
   });
 
-/** What rests here and is another owner's by now, or was forgotten by an operator: who looks is told of what there is. */
-const pastOf = (it: Opened | undefined, chat: string, chats: PostgresChats) =>
-  it === undefined || it.running !== undefined
-    ? Effect.undefined
-    : Effect.map(chats.isClaimed(chat, it.epoch), (isClaimed) => (isClaimed ? undefined : it));
+/** Lets go of what rests here and is another owner's by now, or was forgotten by an operator: who looks is told of what there is. */
+const letsGo = (
+  it: Opened | undefined,
+  chat: string,
+  chats: PostgresChats,
+): Effect.Effect<boolean, ConversationError> =>
+  Effect.gen(function* () {
+    if (it === undefined || it.running !== undefined) return false;
+    if (yield* Effect.mapError(chats.isClaimed(chat, it.epoch), said)) return false;
+    yield* Scope.close(it.scope, Exit.void);
+    return true;
+  });
 
 /** Claims the journal and opens the agent on it. */
 const open = (
