@@ -1,8 +1,6 @@
 /**
  * A gateway whose file of runs stands on a disk without room: a small file system of its own, where this user may make one.
  */
-import { spawnSync } from "node:child_process";
-import { closeSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect } from "effect";
@@ -10,38 +8,11 @@ import { StoreHealth } from "../../../src/gateway/api/StoreHealth.ts";
 import { unrecordedHeader } from "../../../src/gateway/proxy/StoreWord.ts";
 import { Answers } from "../../../src/testing/index.ts";
 import { eventually, turn } from "../../Polling.ts";
-import * as Folder from "../../recorder/sql/SqlFolder.ts";
+import { filled, smallDisk } from "../../SmallDisk.ts";
 import { ask, stage, whole } from "../attach/AttachCases.ts";
 
 /** A call would wait for the store. */
 const events = Answers.render("openai-chat", 1, { content: [{ text: 4 }] }).map(({ frame }) => Buffer.from(frame));
-
-const [mount, unmount] = ["mount", "umount"];
-
-/** A file system of two MiB; undefined where this user may not make one. */
-const smallDisk = Effect.acquireRelease(
-  Effect.map(Folder.folder, (path) => {
-    const mounted = spawnSync(mount, ["-t", "tmpfs", "-o", "size=2m", "tmpfs", path]);
-    return mounted.status === 0 ? path : undefined;
-  }),
-  (path) => Effect.sync(() => path !== undefined && spawnSync(unmount, ["-l", path])),
-);
-
-/** Writes a file until nothing more is taken; gives what makes room again. */
-const filled = (path: string): (() => void) => {
-  const fd = openSync(path, "w");
-  for (let bytes = 64 * 1024; bytes > 0; ) {
-    try {
-      writeSync(fd, Buffer.alloc(bytes));
-    } catch {
-      bytes = Math.floor(bytes / 2);
-    }
-  }
-  return () => {
-    ftruncateSync(fd, 0);
-    closeSync(fd);
-  };
-};
 
 describe("a gateway whose file of runs has a full disk", () => {
   it.live("shows text to its end and says so, and what ended is on record once when there is room", () =>

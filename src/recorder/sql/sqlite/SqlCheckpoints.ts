@@ -20,35 +20,29 @@ export const journalPagesMax = 8_192;
 /** SQLite's own number of pages. */
 const journalPagesUsual = 1_000;
 
-/** Longest that a connection which closes waits for the thread's, in milliseconds: it has a journal of that many pages to copy at most. */
-const closeMs = 5_000;
-
 /** How the file was opened. */
 export interface CheckpointedFile {
   readonly file: string;
   readonly synchronous: "normal" | "full";
 }
 
-/** A thread that is under way, and where it says that it holds the file no more. */
-interface Running {
-  readonly worker: Worker;
-  readonly closed: Int32Array;
-}
-
 /** Checkpoints of one connection. Its thread begins with the first one: a command that writes a few rows has none. */
 export class SqlCheckpoints {
-  readonly #file: CheckpointedFile;
+  readonly #data: { readonly url: string; readonly synchronous: string };
   /** Sets at how many pages of journal the connection itself copies them. */
   readonly #copiesAt: (pages: number) => void;
+  #pages: number | undefined;
   #rows = 0;
-  #running: Running | undefined;
+  #running: Worker | undefined;
   /** The thread is at work. */
   #isAsked = false;
-  /** There is no thread to be had, or it has failed: the connection does it all. */
+  /** There is no thread to be had, or it has ended: the connection does it all. */
   #isGivenUp = false;
 
-  constructor(file: CheckpointedFile, copiesAt: (pages: number) => void) {
-    this.#file = file;
+  constructor({ file, synchronous }: CheckpointedFile, copiesAt: (pages: number) => void) {
+    // The thread begins later, when the folder of the process may be another one. Only a file that is there is opened: one that was moved
+    // away must not be made anew.
+    this.#data = { url: `${pathToFileURL(file).href}?mode=rw`, synchronous };
     this.#copiesAt = copiesAt;
   }
 
@@ -60,49 +54,63 @@ export class SqlCheckpoints {
     try {
       this.#running ??= this.#begun();
       this.#isAsked = true;
-      this.#running.worker.postMessage("checkpoint");
+      this.#running.postMessage("checkpoint");
     } catch {
       this.#giveUp();
     }
   }
 
-  /** Ends the thread. When it returns the thread holds the file no more, so that the connection which closes next cleans up behind both. */
-  close(): void {
+  /**
+   * Ends the thread. The connection has closed before, so that the thread's is the last one and cleans up behind both, and copies what
+   * is left of the journal beside this process's other work.
+   *
+   * @returns done once the thread holds the file no more; undefined where there is none
+   */
+  end(): Promise<void> | undefined {
     const running = this.#running;
     this.#running = undefined;
     this.#isGivenUp = true;
-    if (running === undefined) return;
-    running.worker.postMessage("close");
-    Atomics.wait(running.closed, 0, 0, closeMs);
-    void running.worker.terminate();
+    if (running === undefined) return undefined;
+    return new Promise((resolve) => {
+      running.once("exit", () => resolve());
+      running.postMessage("close");
+    });
   }
 
-  #begun(): Running {
+  #begun(): Worker {
     const threads = process.getBuiltinModule("node:worker_threads");
-    const closed = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-    const { file, synchronous } = this.#file;
-    // Only a file that is there is opened: one that was moved away must not be made anew.
-    const url = `${pathToFileURL(file).href}?mode=rw`;
     const worker = new threads.Worker(program, {
       eval: true,
+      name: "checkpoints",
+      workerData: this.#data,
       execArgv: ["--no-warnings"],
-      workerData: { url, synchronous, closed },
+      // What NODE_OPTIONS has a process load first is not for this thread: it would run a second time, in little memory.
+      env: {},
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     });
     worker.unref();
-    worker.on("message", () => {
+    worker.on("message", (isDone: boolean) => {
       this.#isAsked = false;
-      if (this.#running?.worker === worker) this.#copiesAt(journalPagesMax);
+      // On a full disk the connection does what it can, and the thread is asked again.
+      if (this.#running === worker) this.#copy(isDone ? journalPagesMax : journalPagesUsual);
     });
-    worker.on("error", () => this.#giveUp());
-    return { worker, closed };
+    // Its end follows; without a listener the error would be the process's own.
+    worker.on("error", () => undefined);
+    worker.once("exit", () => this.#giveUp());
+    return worker;
   }
 
   #giveUp(): void {
     if (this.#isGivenUp) return;
     this.#isGivenUp = true;
     this.#running = undefined;
-    this.#copiesAt(journalPagesUsual);
+    this.#copy(journalPagesUsual);
+  }
+
+  #copy(pages: number): void {
+    if (pages === this.#pages) return;
+    this.#pages = pages;
+    this.#copiesAt(pages);
   }
 }
 
@@ -110,31 +118,20 @@ export class SqlCheckpoints {
 const program = `
 const { parentPort, workerData } = process.getBuiltinModule("node:worker_threads");
 const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
-const { closed, synchronous, url } = workerData;
-let database;
-const done = () => {
-  try {
-    database?.close();
-  } finally {
-    Atomics.store(closed, 0, 1);
-    Atomics.notify(closed, 0);
+const database = new DatabaseSync(new URL(workerData.url), { timeout: 0 });
+database.exec("PRAGMA synchronous = " + workerData.synchronous);
+const checkpoint = database.prepare("PRAGMA wal_checkpoint(PASSIVE)");
+parentPort.on("message", (asked) => {
+  if (asked === "close") {
+    database.close();
+    parentPort.close();
+    return;
   }
-};
-try {
-  database = new DatabaseSync(new URL(url), { timeout: 0 });
-  database.exec("PRAGMA synchronous = " + synchronous);
-  const checkpoint = database.prepare("PRAGMA wal_checkpoint(PASSIVE)");
-  parentPort.on("message", (asked) => {
-    try {
-      if (asked === "close") done();
-      else parentPort.postMessage(checkpoint.get());
-    } catch (error) {
-      done();
-      throw error;
-    }
-  });
-} catch (error) {
-  done();
-  throw error;
-}
+  let isDone = false;
+  try {
+    checkpoint.get();
+    isDone = true;
+  } catch {}
+  parentPort.postMessage(isDone);
+});
 `;

@@ -16,6 +16,7 @@ import * as SqlClient from "effect/sql/SqlClient";
 import type * as SqlConnection from "effect/sql/SqlConnection";
 import { classifySqliteError, SqlError } from "effect/sql/SqlError";
 import * as Statement from "effect/sql/Statement";
+import { endsWithin } from "../../MonotonicTime.ts";
 import { SqlCheckpoints } from "./SqlCheckpoints.ts";
 import { FileGone, identity, isFile, prepare } from "./SqlFile.ts";
 
@@ -42,6 +43,9 @@ const statementsMax = 256;
 /** The journal is cut back to this many bytes after a checkpoint. */
 const journalBytes = 16 * 1024 * 1024;
 
+/** Longest that who closes a file waits for a thread, in milliseconds: there is a journal of `journalPagesMax` to copy at most. */
+const threadMs = 5_000;
+
 /** SQLite's codes for a lock of another connection: busy, locked. */
 const lockCodes: ReadonlySet<number> = new Set([5, 6]);
 
@@ -63,7 +67,7 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: nu
   const holder = new Holder(options, lockMs);
   const semaphore = Semaphore.makeUnsafe(1);
   const connection = Effect.try({ try: () => holder.take(), catch: (cause) => failed(cause, "open") });
-  yield* Effect.addFinalizer(() => Effect.sync(() => holder.close()));
+  yield* Effect.addFinalizer(() => Effect.suspend(() => holder.end()));
   const acquirers = SqlClient.makeSqliteAcquirers({
     connection,
     semaphore,
@@ -148,6 +152,8 @@ const stepped = <A, E>(
 /** Holds the open connection, and lets go of one that is of no use any more. */
 class Holder {
   #open: Connection | undefined;
+  /** Done once the threads of all connections that were closed have ended. */
+  #threads: Promise<void> | undefined;
   readonly #options: NodeSqliteOptions;
   readonly #lockMs: number;
 
@@ -175,8 +181,23 @@ class Holder {
   }
 
   close(): void {
-    this.#open?.close();
+    const thread = this.#open?.close();
     this.#open = undefined;
+    if (thread !== undefined) this.#threads = (this.#threads ?? Promise.resolve()).then(() => thread);
+  }
+
+  /** Closes what is open; done once no thread holds a file any more, or has had its time. */
+  end(): Effect.Effect<void> {
+    this.close();
+    const threads = this.#threads;
+    if (threads === undefined) return Effect.void;
+    // Nothing else is held up, and nothing is lost where a disk takes longer.
+    return Effect.asVoid(
+      endsWithin(
+        Effect.promise(() => threads),
+        threadMs,
+      ),
+    );
   }
 }
 
@@ -221,10 +242,11 @@ class Connection implements SqlConnection.Connection {
     return this.#db.isOpen && this.#db.isTransaction;
   }
 
-  close(): void {
+  /** @returns done once the thread of its checkpoints has ended; undefined where there is none */
+  close(): Promise<void> | undefined {
     this.#statements.clear();
-    this.#checkpoints?.close();
     if (this.#db.isOpen) this.#db.close();
+    return this.#checkpoints?.end();
   }
 
   /** Runs a body that is over when it returns, and commits where it has succeeded. */
