@@ -182,7 +182,8 @@ describe("PostgresRunRecorder and connections that are lost", () => {
         proxy.breaks = "in_silence";
         const error = yield* Effect.flip(recorder.write("r", [E.begun("r")]));
         assert.match(error.message, /whether this write is on record is not known$/);
-        assert.isBelow(proxy.refused, 3);
+        // One question or two, and the recorder's other connection: its lease is looked after meanwhile.
+        assert.isBelow(proxy.refused, 10);
       }).pipe(Effect.scoped),
     60_000,
   );

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { inject } from "vitest";
+import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import * as E from "../Entries.ts";
 import { record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
@@ -90,10 +91,12 @@ describe("PostgreSQL behind PgBouncer", () => {
       const address = yield* pooled("transaction", [ignored]);
       const recorder = yield* Databases.open({ address, connections: 1 });
       yield* recorder.write("r", [E.begun("r")]);
-      // The pooler gives out the connection that was used last, and the recorder gets another one while that is held.
-      const other = yield* Databases.client(address, "other");
-      const error = yield* other.withTransaction(
-        Effect.andThen(other`SELECT 1`, Effect.flip(recorder.write("r", [E.attempt(1)]))),
+      // The server's connections that the recorder has used, one for its lease among them, are held meanwhile: it gets a new one.
+      const others = yield* Effect.forEach(["a", "b", "c", "d"], (name) => Databases.client(address, name));
+      const written = Effect.flip(recorder.write("r", [E.attempt(1)]));
+      const error = yield* others.reduce<Effect.Effect<RecorderError, unknown>>(
+        (rest, other) => other.withTransaction(Effect.andThen(other`SELECT 1`, rest)),
+        written,
       );
       assert.strictEqual(error.reason, "bad_option", error.message);
       assert.match(error.message, /prepare=false into the address/);

@@ -23,7 +23,7 @@ export interface StatementProxy {
   readonly address: string;
   /**
    * Where the next commit breaks; undefined lets it through. `for_good`: at its reply, and the server is away from then on.
-   * `in_silence`: at its reply, and three further connections are silent.
+   * `in_silence`: at its reply, and fifty further connections are silent.
    */
   breaks: "request" | "reply" | "for_good" | "in_silence" | undefined;
   /** Whether connections are refused. */
@@ -135,7 +135,7 @@ const pass = (
       if (where === "request") return end();
       swallows = true;
       proxy.isDown = where === "for_good";
-      if (where === "in_silence") proxy.silent = 3;
+      if (where === "in_silence") proxy.silent = 50;
     }
     const index = gates.findIndex(({ pattern }) => sql !== undefined && pattern.test(sql));
     const [gate] = index === -1 ? [] : gates.splice(index, 1);
