@@ -7,6 +7,8 @@ const seams = "test/adapters/relay/seam/RelaySeam.test.ts";
 const requests = "test/adapters/relay/seam/SeamRequest.test.ts";
 const lineEnds = "test/adapters/relay/seam/LineEnds.test.ts";
 const numbers = "test/adapters/relay/seam/WideNumbers.test.ts";
+const behind = "test/adapters/relay/seam/PartsBehind.test.ts";
+const waiting = "test/adapters/relay/WaitingParts.test.ts";
 const routes = "test/adapters/relay/seam/SeamRoutes.test.ts";
 const gateway = "test/gateway/proxy/ContinueText.test.ts";
 
@@ -142,5 +144,77 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "text.includes(mark)",
     replace: "text.includes(mark) && count < 0",
     proofs: [{ test: numbers, named: "no numbers inside a text" }],
+  },
+  {
+    name: "a plan rests on the parts that were followed, and not on those that wait",
+    breaks: "the model is told all that its client has read: no character comes twice",
+    within: "plan",
+    find: "const followed = this.#caughtUp();\n    if (followed === undefined || followed.unknown)",
+    replace: "const followed = this.#followed;\n    if (followed === undefined || followed.unknown)",
+    proofs: [{ test: behind, named: "openai-chat: however many wait, a plan" }],
+  },
+  {
+    name: "a continuation is joined behind the parts that were followed",
+    breaks: "no character comes twice",
+    within: "joins",
+    find: "this.#caughtUp()?.inner.joins(plan)",
+    replace: "this.#followed?.inner.joins(plan)",
+    proofs: [{ test: behind, named: "openai-chat: however many wait, a continuation" }],
+  },
+  {
+    name: "the request of a continuation leaves out the parts that wait",
+    breaks: "the model reads what it has said",
+    within: "requestOf",
+    find: "const followed = this.#caughtUp();\n    if (followed === undefined || followed.plan !== way)",
+    replace: "const followed = this.#followed;\n    if (followed === undefined || followed.plan !== way)",
+    proofs: [{ test: behind, named: "openai-chat: however many wait, a plan" }],
+  },
+  {
+    name: "parts that are followed wait on",
+    breaks: "what has left is told once, in order",
+    within: "follow",
+    find: "behind.length = 0;\n  observations.length = 0;",
+    replace: "",
+    proofs: [{ test: behind, named: "openai-chat: however many wait, a plan" }],
+  },
+  {
+    name: "what was shown without an event is forgotten with the next part",
+    breaks: "nothing goes on behind what no request can tell",
+    within: "follow",
+    find: "followed.unknown ||= observation.shows",
+    replace: "followed.unknown = observation.shows",
+    proofs: [{ test: behind, named: "also where it is none of the last" }],
+  },
+  {
+    name: "parts wait without a bound",
+    breaks: "L11",
+    within: "left",
+    find: "behind.push(part) >= behindMax || part.bytes",
+    replace: "behind.push(part) < 0 || part.bytes",
+    proofs: [{ test: behind, named: "are fewer than the bound" }],
+  },
+  {
+    name: "long parts wait as short ones do",
+    breaks: "L11",
+    within: "left",
+    find: " || part.bytes.byteLength > behindBytesMax",
+    replace: "",
+    proofs: [{ test: behind, named: "where one of them is long" }],
+  },
+  {
+    name: "an event that leaves before an older one takes that one with it",
+    breaks: "the bytes in front of an error event are those that have not left",
+    within: "remove",
+    find: "this.#places.splice(at, 1);",
+    replace: "this.#places.splice(this.#first, 1);",
+    proofs: [{ test: waiting, named: "whatever leaves" }],
+  },
+  {
+    name: "places of events that have left are kept for ever",
+    breaks: "L11",
+    within: "remove",
+    find: "else if (2 * this.#first >= this.#end) {",
+    replace: "else if (this.#first < 0) {",
+    proofs: [{ test: waiting, named: "few places" }],
   },
 ];
