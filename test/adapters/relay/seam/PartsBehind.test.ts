@@ -112,6 +112,7 @@ describe("the parts that have left and are not followed yet", () => {
     assert.strictEqual(seamBehind([...parts.slice(0, 4), untold, ...parts.slice(4, 6)], way).plan(), "no_seam");
     const silent: SeamPart = { bytes: new Uint8Array(0), observation: none };
     assert.isObject(seamBehind([...parts.slice(0, 4), silent, ...parts.slice(4, 6)], way).plan());
+    assert.strictEqual(seamBehind([...parts.slice(0, 4), untold, silent, ...parts.slice(4, 6)], way).plan(), "no_seam");
   });
 
   it("are none of the response that begins after them", () => {
