@@ -33,7 +33,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a signal keeps the listeners of runs that have ended",
     breaks: "L11, break 15",
     within: "unheed",
-    find: 'this.#heeded?.signal.removeEventListener("abort", this.#heeded.listener);',
+    find: 'heeded?.signal.removeEventListener("abort", heeded.listener);',
     replace: "",
     proofs: [{ test: "test/runtime/run/Signatures.test.ts", named: "keeps no listener of those that have ended" }],
   },

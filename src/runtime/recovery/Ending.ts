@@ -207,22 +207,26 @@ const told = <P, E, R>(
   };
 };
 
-/** Ends a run whose recovery has died: the defect reaches the caller, and nothing of the run starts any more. */
+/**
+ * Ends a run whose recovery has died: the defect reaches the caller, and nothing of the run starts any more. Where the run had
+ * its end already, the defect may have kept its stream from it.
+ */
 export const collapse = <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
   cause: Cause.Cause<never>,
-): Effect.Effect<void> =>
-  Effect.suspend(() => {
+): Effect.Effect<void> => {
+  const sealed = Effect.suspend(() => {
     run.chain?.seal();
     attempt.flow.discardFrozen();
-    const end = End.stopped("defect");
-    const collapsed = run.finish(attempt, end, () => run.handoff.end(Effect.failCause(cause)));
-    return Effect.ensuring(
-      Effect.catchCause(collapsed, () => Effect.sync(() => run.handoff.end(Effect.failCause(cause)))),
-      Deferred.succeed(run.done, undefined),
-    );
+    return run.finish(attempt, End.stopped("defect"), () => undefined);
   });
+  const over = Effect.sync(() => {
+    run.handoff.end(Effect.failCause(cause));
+    Deferred.doneUnsafe(run.done, Effect.void);
+  });
+  return Effect.andThen(Effect.exit(sealed), over);
+};
 
 /**
  * Hands over what a resume goes on after. A caller that cannot discard must not receive a call before the terminal marker (L4):

@@ -385,7 +385,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
 
   /** As `finish`, of a run that has not ended, and without a fiber. @param over called once the stream has its end */
   finishThen(attempt: Attempt<P>, end: Omit<RunEnd, "attempts" | "at">, emit: () => void, over: () => void): void {
-    this.#writer.writeThen([...this.#ends(attempt, end), this.#endOf(end)], (exit) => {
+    const emitted = (exit: Exit.Exit<Written>): void => {
       try {
         if (Exit.isSuccess(exit)) this.#hasEnded(exit.value, end, emit);
         else this.handoff.end(Effect.failCause(exit.cause));
@@ -393,7 +393,12 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
         this.handoff.end(Effect.die(defect));
       }
       over();
-    });
+    };
+    try {
+      this.#writer.writeThen([...this.#ends(attempt, end), this.#endOf(end)], emitted);
+    } catch (defect) {
+      emitted(Exit.die(defect));
+    }
   }
 
   /** Ends the stream and leaves the run to the process that takes it over, once no handler of it runs here. The first end counts. */

@@ -78,10 +78,15 @@ export class RunStop {
     if (by !== undefined) this.#heeded?.stop(by);
   }
 
-  /** Listens no more. */
+  /** Listens no more. What the signal throws is its owner's: it must not keep the run from its end (L7). */
   unheed(): void {
-    this.#heeded?.signal.removeEventListener("abort", this.#heeded.listener);
+    const heeded = this.#heeded;
     this.#heeded = undefined;
+    try {
+      heeded?.signal.removeEventListener("abort", heeded.listener);
+    } catch {
+      // It may call its listener still, which stops nothing any more.
+    }
   }
 
   /** Notes a stop (T1). What waits for it is told by `tell`. */

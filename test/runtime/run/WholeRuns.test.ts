@@ -77,6 +77,13 @@ const layer = (store: keyof typeof stores, refuses?: Refuses) =>
     Layer.provide(UserDecisions.layerHeadless()),
   );
 
+/** Stands for whatever throws where a run lets go of what it holds. */
+class Faulty extends Presence {
+  override forgets(): void {
+    throw new Error("a defect");
+  }
+}
+
 const budget = { max_auto_retries: 0, max_not_processed: 0 };
 
 /** The events of a run of these parts, as words, and how its stream ended. */
@@ -169,4 +176,37 @@ describe("A run whose response is whole", () => {
       Effect.provide(layer("takes its time", (entry) => (entry._tag === "CallHandedOver" ? "fenced" : undefined))),
     ),
   );
+
+  it.live("whose end meets a defect ends its stream with it", () =>
+    Effect.gen(function* () {
+      const { exit } = yield* played([hello, done], { taps: { presence: new Faulty() } });
+      assert.isTrue(Exit.hasDies(exit));
+      yield* (yield* StreamProcessor).close("the test is over");
+    }).pipe(Effect.timeout("10 seconds"), Effect.provide(layer("takes a write at once"))),
+  );
+
+  it.live("that broke and whose end meets a defect ends its stream with it", () =>
+    Effect.gen(function* () {
+      const { exit } = yield* played([hello], { taps: { presence: new Faulty() } });
+      assert.isTrue(Exit.hasDies(exit));
+      yield* (yield* StreamProcessor).close("the test is over");
+    }).pipe(Effect.timeout("10 seconds"), Effect.provide(layer("takes a write at once"))),
+  );
+
+  for (const [how, parts, state] of [
+    ["whole", [hello, done], "completed"],
+    ["broken", [hello], "stopped"],
+  ] as const)
+    it.live(`has its end although its signal throws: a ${how} one`, () =>
+      Effect.gen(function* () {
+        const { signal } = new AbortController();
+        signal.removeEventListener = () => {
+          throw new Error("deaf");
+        };
+        const { exit, record } = yield* played(parts, { signal });
+        assert.strictEqual(Exit.isSuccess(exit), how === "whole");
+        assert.isFalse(Exit.hasDies(exit));
+        assert.strictEqual(record?.end?.state, state);
+      }).pipe(Effect.timeout("10 seconds"), Effect.provide(layer("takes a write at once"))),
+    );
 });
