@@ -96,8 +96,16 @@ export const mutants: ReadonlyArray<Mutant> = [
     breaks: "L7",
     within: "unheed",
     find: "      // It may call its listener still, which stops nothing any more.\n    }",
-    replace: "      throw new Error(\"deaf\");\n    }",
+    replace: '      throw new Error("deaf");\n    }',
     proofs: [{ test: whole, named: "has its end although its signal throws" }],
+  },
+  {
+    name: "a run with its whole response is kept until the next full collection",
+    breaks: "the cost of a stream",
+    within: "runOptions",
+    find: "made.seam = ofRun;",
+    replace: "made.seam = () => seam;",
+    proofs: [{ test: "test/adapters/relay/Collected.test.ts" }],
   },
   {
     name: "a run that ended in the step of its source is never done",

@@ -145,6 +145,20 @@ const srcBans: ReadonlyArray<Ban> = [
     good: "socket.setTimeout(0);",
   },
   {
+    // V8 allocates such a function among the old objects. All that it can see, a run with its whole response as a rule, is copied by
+    // two minor collections then, and kept until the next full one.
+    banned: "a function that is written where it is assigned to a property",
+    use: "a constant that is assigned",
+    in: /^src\/(runtime|provider|seam|facts|paths|client|adapters|gateway)\//,
+    // a page has one of each, and so have all fibers
+    except: /^src\/(gateway\/page\/Browser|runtime\/contract\/InterruptSignature)/,
+    search: "code",
+    pattern:
+      /^[ \t]*(?:if \(.*\) |else )?[\w#.[\]]+\.#?\w+ (?:\?\?|\|\|)?= (?:async )?(?:function\b|\w+ =>|\([^()]*\)(?:: [^=\n]+)? =>)/gm,
+    bad: ["src/runtime/Bad.ts", "this.#free = () => run;"],
+    good: "const free: Bench.Free = () => run; this.#free = free;",
+  },
+  {
     banned: "sleeping in a test",
     use: "TestClock, or a Deferred that the event completes",
     in: /^test\/.*\.ts$/,

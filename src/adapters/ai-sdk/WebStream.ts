@@ -134,10 +134,11 @@ class Demand {
   readonly met: Effect.Effect<void> = Effect.callback((resume) => {
     this.#asked?.();
     this.#asked = undefined;
-    this.#wanted = () => {
+    const wanted = () => {
       this.#wanted = undefined;
       resume(Effect.void);
     };
+    this.#wanted = wanted;
   });
 
   over(): void {

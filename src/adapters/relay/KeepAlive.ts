@@ -159,10 +159,11 @@ export class KeepAlive {
 
   readonly #demanded: Effect.Effect<void> = Effect.callback((resume) => {
     if (this.#taking) return resume(Effect.void);
-    this.#demand = () => {
+    const demand = () => {
       this.#demand = undefined;
       resume(Effect.void);
     };
+    this.#demand = demand;
   });
 
   /** A reader that is busy writing, or waits for its socket to drain, does not read: nothing is written in between. */

@@ -353,9 +353,10 @@ const runOptions = (
   if (routes.length > 0)
     made.routes = routes.map((it) => ({ ...it, provider: it.plan.provider, attempt: attempt(it, it.id), observe }));
   if (finishFailures !== undefined) made.finishFailures = finishFailures;
-  if (plan.resumes === true) made.cursor = (part) => part.cursor;
+  if (plan.resumes === true) made.cursor = cursorOf;
   if (seam !== undefined) {
-    made.seam = () => seam;
+    const ofRun = () => seam;
+    made.seam = ofRun;
     made.canContinue = true;
     made.continueText = "auto";
   }
@@ -370,6 +371,8 @@ const runOptions = (
   if (options.policy !== undefined) made.policy = options.policy;
   return made;
 };
+
+const cursorOf = ({ cursor }: RelayPart): string | undefined => cursor;
 
 /** What is held of a part: its bytes, and its event where that is kept beside them. */
 const sizeOf = ({ bytes, decoded }: RelayPart): number => bytes.byteLength + 2 * (decoded?.event.data.length ?? 0);

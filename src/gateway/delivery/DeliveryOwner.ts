@@ -184,7 +184,8 @@ export class DeliveryOwner {
   /** Waits while there is nothing to do. */
   readonly #busy: Effect.Effect<void> = Effect.callback<void>((resume) => {
     if (!this.#isIdle) return resume(Effect.void);
-    this.#wake = () => resume(Effect.void);
+    const wake = () => resume(Effect.void);
+    this.#wake = wake;
     return Effect.sync(() => {
       this.#wake = undefined;
     });

@@ -97,7 +97,8 @@ class Way {
       now: times.monotonicMs,
       nowMs: times.nowMs,
     });
-    this.destroy = () => agent.destroy();
+    const destroy = () => agent.destroy();
+    this.destroy = destroy;
     this.upstream = of({ ...times, wire: { agent, connector }, origins: this.#origins, begin: () => this.#begin() });
   }
 

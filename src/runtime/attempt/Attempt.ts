@@ -322,11 +322,12 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   /** Stops the clocks until the slot is taken: a slow caller is never a stalled provider. */
   park(free: () => void): void {
     this.#watch?.hold(this.#host.now());
-    this.#unpark = () => {
+    const unpark = () => {
       this.#watch?.release(this.#host.now());
       this.#unpark = undefined;
       free();
     };
+    this.#unpark = unpark;
   }
 
   /** Runs the caller's own code: what it throws is the caller's failure, never the provider's. */

@@ -66,6 +66,9 @@ const earlyMs = 50;
 /** The request may be sent. */
 export const goes: Departed = { _tag: "goes" };
 
+/** Gives back no place. */
+const nothingHeld = (): void => undefined;
+
 /** The scope of a run's requests. */
 export const scopeOf = ({ id, model }: Provider, path: string | Path | undefined): Scope =>
   typeof path === "object"
@@ -169,7 +172,7 @@ export class Departure {
 
   /** The run goes although it may wait no longer: its policy says so, and the attempt counts as any other. */
   goesAnyway(): void {
-    this.#leave ??= () => undefined;
+    this.#leave ??= nothingHeld;
   }
 
   /** Whether the last connect failed although its path works: that is no outage, and counts as ever. */
