@@ -4,6 +4,7 @@
 import type { Mutant } from "./Mutant.ts";
 
 const lost = "test/recorder/postgres/PostgresLost.test.ts";
+const lease = "test/recorder/postgres/PostgresLease.test.ts";
 const zombies = "test/recorder/postgres/PostgresZombies.test.ts";
 const schema = "test/recorder/postgres/PostgresSchema.test.ts";
 const failures = "test/recorder/postgres/PostgresFailures.test.ts";
@@ -16,6 +17,30 @@ const store = "test/recorder/store/RunStore.test.ts";
 
 /** The mutants of `src/recorder/postgres`, `src/recorder/sql/postgres` and `src/recorder/store`. */
 export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "two transactions of a process make a lease each",
+    breaks: "L10: a process does not lose its own runs",
+    within: "#made",
+    find: "(yield* this.#renew(next)) ?? (yield* this.#make(next))",
+    replace: "yield* this.#renew(next)",
+    proofs: [{ test: lease, named: "also where two of its first transactions make it at once" }],
+  },
+  {
+    name: "a lease that was fenced is taken back by a commit that is told later",
+    breaks: "L10: a process does not lose its own runs",
+    within: "adopt",
+    find: "if (this.#former.has(id)) return;",
+    replace: "",
+    proofs: [{ test: lease, named: "whose last commit is told later" }],
+  },
+  {
+    name: "a lease that was fenced before it was heard of is not known as such",
+    breaks: "L10: a process does not lose its own runs",
+    within: "#made",
+    find: "if (held === undefined) this.#pass(next);",
+    replace: "",
+    proofs: [{ test: lease, named: "before its process has heard that it has one" }],
+  },
   {
     name: "a full disk is well by a short change to a page that is there",
     breaks: "it is said that what is shown is not on record, DESIGN 18",

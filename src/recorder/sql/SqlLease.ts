@@ -21,6 +21,9 @@ const recordsMax = 10_000;
 /** Most runs that are remembered as lost to another process; the oldest are forgotten, as their streams are over. */
 const lostRunsMax = 10_000;
 
+/** Most leases of this process that are remembered as fenced. Each takes a fence by another process, and a commit takes less time than ten. */
+const formerMax = 10;
+
 /** Beats in a lease: two may be late before another process doubts. */
 export const beatsInLease = 3;
 
@@ -103,6 +106,8 @@ export class SqlLease {
   #id: string | undefined;
   /** A new lease that a transaction has made and that is not adopted yet: one that runs meanwhile holds the same. */
   #next: string | undefined;
+  /** Leases that were fenced, at most `formerMax`: a transaction under one may be told later than those under the next. */
+  readonly #former = new Set<string>();
   /** Runs that are driven under the lease as it is now. */
   #needs = 0;
   #beatAt = Number.NEGATIVE_INFINITY;
@@ -161,8 +166,9 @@ export class SqlLease {
     this.#hold(this.#watch.isDue(this.#options.elapsed())),
   );
 
-  /** Takes note that a lease is committed. The runs of an earlier one are lost. */
+  /** Takes note that a lease is committed. The runs of an earlier one are lost; one that was fenced meanwhile is not taken back. */
   adopt({ beatAt, id }: Held): void {
+    if (this.#former.has(id)) return;
     if (beatAt !== undefined) this.#beatAt = Math.max(this.#beatAt, beatAt);
     if (this.#id !== id) {
       this.#lose();
@@ -194,10 +200,19 @@ export class SqlLease {
     for (const [runId, { lease, told }] of lost.slice(-lostRunsMax)) {
       this.#driven.set(runId, { lease, ...(told === undefined ? {} : { told }) });
     }
+    if (this.#id !== undefined) this.#pass(this.#id);
     this.#id = undefined;
     this.#needs = 0;
     this.#leaving.clear();
     for (const [runId, { told }] of lost) if (told === undefined && this.#isHeard(runId)) this.tell(runId);
+  }
+
+  /** Takes note that a lease is fenced, which it stays. */
+  #pass(id: string): void {
+    if (this.#next === id) this.#next = undefined;
+    this.#former.add(id);
+    const [oldest] = this.#former;
+    if (this.#former.size > formerMax && oldest !== undefined) this.#former.delete(oldest);
   }
 
   #isHeard(runId: string): boolean {
@@ -340,7 +355,7 @@ export class SqlLease {
   }
 
   readonly #hold = Effect.fnUntraced(function* (this: SqlLease, beating: boolean) {
-    const { dialect, leases, sql } = this.#tables;
+    const { dialect } = this.#tables;
     if (this.#id !== undefined) {
       if (beating || this.#isLate) {
         const renewed = yield* this.#renew(this.#id);
@@ -354,18 +369,33 @@ export class SqlLease {
         }
       }
     }
-    // One that an earlier transaction has just made is the same: two leases would lose the runs of the first.
-    const made = this.#next === undefined ? undefined : yield* this.#renew(this.#next);
+    // One that another transaction makes is the same: two leases would lose the runs of the first.
+    const made = this.#next === undefined ? undefined : yield* this.#made(this.#next);
     if (made !== undefined) return made;
-    const { label, leaseMs, now, process } = this.#options;
+    const { process } = this.#options;
     const drawn = globalThis.crypto.randomUUID();
-    const [id, beatAt] = [process === undefined ? drawn : `${process}.${drawn}`, this.#options.elapsed()];
+    const id = process === undefined ? drawn : `${process}.${drawn}`;
     this.#next = id;
+    return (yield* this.#make(id)) ?? (yield* Effect.die(rowless));
+  });
+
+  /** A lease that another transaction makes or has made; undefined where it was fenced before this process has heard of it. */
+  readonly #made = Effect.fnUntraced(function* (this: SqlLease, next: string) {
+    const held = (yield* this.#renew(next)) ?? (yield* this.#make(next));
+    if (held === undefined) this.#pass(next);
+    return held;
+  });
+
+  /** Makes a lease; undefined where it is there. A server lets this wait until the transaction that makes it too is over. */
+  readonly #make = Effect.fnUntraced(function* (this: SqlLease, id: string) {
+    const { dialect, leases, sql } = this.#tables;
+    const { elapsed, label, leaseMs, now } = this.#options;
+    const beatAt = elapsed();
     const rows =
       yield* sql`INSERT INTO ${leases} (id, label, started_at, expires_at, fenced, beats, lease_ms${dialect.knows.column})
-      VALUES (${id}, ${label}, ${now()}, ${dialect.time(now())} + ${leaseMs}, 0, 1, ${leaseMs}${dialect.knows.value}) RETURNING id`;
-    // Every later write rests on what RETURNING says of it.
-    return rows.length === 1 ? { id, beatAt } : yield* Effect.die(rowless);
+      VALUES (${id}, ${label}, ${now()}, ${dialect.time(now())} + ${leaseMs}, 0, 1, ${leaseMs}${dialect.knows.value})
+      ON CONFLICT (id) DO NOTHING RETURNING id`;
+    return rows.length === 1 ? { id, beatAt } : undefined;
   });
 
   readonly #renew = Effect.fnUntraced(function* (this: SqlLease, id: string, tables: SqlTables = this.#tables) {

@@ -259,6 +259,7 @@ const firstOf = async (url: string): Promise<ReadableStreamDefaultReader<Uint8Ar
   const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
   const reader = response.body?.getReader();
   if (reader === undefined) throw new Error("a stream has a body");
-  await reader.read();
+  const first = await reader.read();
+  if (response.status !== 200) throw new Error(`${response.status} ${String(Buffer.from(first.value ?? []))}`);
   return reader;
 };
