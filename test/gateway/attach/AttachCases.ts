@@ -111,7 +111,13 @@ export interface Client {
 /** Sends a request over a connection of its own, or over that of an agent. */
 export const clientOf = (
   url: string,
-  { agent, body, headers, method = "POST" }: Sending & { readonly agent?: Agent },
+  {
+    agent,
+    body,
+    headers,
+    method = "POST",
+    reads = true,
+  }: Sending & { readonly agent?: Agent; readonly reads?: boolean },
 ): Client => {
   const request = httpRequest(url, { method, agent: agent ?? false, headers: headers as Record<string, string> });
   const chunks: Array<Buffer> = [];
@@ -120,6 +126,8 @@ export const clientOf = (
   const over = new Promise<Awaited<Client["over"]>>((resolve) => {
     request.on("error", () => resolve({ body: got(), broken: true, head: undefined }));
     request.on("response", (response) => {
+      // In this very step: what it reads before, makes the system keep the more for it.
+      if (!reads) response.pause();
       response.on("data", (chunk: Buffer) => chunks.push(chunk));
       response.on("error", () => undefined);
       response.on("close", () => resolve({ body: got(), broken: !response.complete, head: response }));
