@@ -101,8 +101,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a client that gives no rows of RETURNING is believed",
     breaks: "a layer demands what it needs",
     within: "#hold",
-    find: "return rows.length === 1 ? { id, beatAt } : yield* Effect.die(rowless);",
-    replace: "if (rows.length > 1) return yield* Effect.die(rowless);\n    return { id, beatAt };",
+    find: "return (yield* this.#make(id)) ?? (yield* Effect.die(rowless));",
+    replace: "return (yield* this.#make(id)) ?? { id, beatAt: undefined };",
     proofs: [{ test: shared, named: "does not say what a statement has changed" }],
   },
   {

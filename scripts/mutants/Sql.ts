@@ -195,7 +195,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "two transactions that follow close on each other make two leases, and the first one's runs are lost",
     breaks: "one owner of a run",
     within: "#hold",
-    find: "const made = this.#next === undefined ? undefined : yield* this.#renew(this.#next);",
+    find: "const made = this.#next === undefined ? undefined : yield* this.#made(this.#next);",
     replace: 'const made = this.#next !== undefined ? undefined : yield* this.#renew("");',
     proofs: [{ test: told, named: "hold one lease" }],
   },
