@@ -36,6 +36,7 @@ import { sharedKey } from "../../gateway/workers/SharedKey.ts";
 import * as WorkerBus from "../../gateway/workers/WorkerBus.ts";
 import { SupervisorMessage, type WorkerMessage } from "../../gateway/workers/WorkerControl.ts";
 import * as ProgramWire from "./ProgramWire.ts";
+import { keepYoung } from "./YoungObjects.ts";
 
 type Start = Extract<SupervisorMessage, { readonly _tag: "Start" }>;
 type Configure = Extract<SupervisorMessage, { readonly _tag: "Configure" }>;
@@ -160,4 +161,5 @@ cluster.worker?.on("disconnect", () => {
   drain();
 });
 
+keepYoung();
 channel.order({ _tag: "Hello" });
