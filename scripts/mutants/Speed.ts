@@ -15,6 +15,7 @@ const telemetry = "test/runtime/run/TelemetryTaps.test.ts";
 const services = "test/adapters/relay/Services.test.ts";
 const chatSplice = "test/provider/openai-chat/Splice.test.ts";
 const kept = "test/gateway/proxy/RequestBody.test.ts";
+const young = "test/cli/serve/YoungObjects.test.ts";
 const whole = "test/runtime/run/WholeRuns.test.ts";
 
 /** What a fast way gets wrong. */
@@ -106,6 +107,30 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "made.seam = ofRun;",
     replace: "made.seam = () => seam;",
     proofs: [{ test: "test/adapters/relay/Collected.test.ts" }],
+  },
+  {
+    name: "objects of streams are allocated among the old ones",
+    breaks: "the cost of a stream",
+    within: "serveCommand",
+    find: "    keepYoung();\n    yield* Layer.build(",
+    replace: "    yield* Layer.build(",
+    proofs: [{ test: young, named: "is gone with the next minor collections" }],
+  },
+  {
+    name: "objects of a worker's streams are allocated among the old ones",
+    breaks: "the cost of a stream",
+    within: "keepYoung",
+    find: "keepYoung();\nchannel.order(",
+    replace: "channel.order(",
+    proofs: [{ test: young, named: "of each of several workers" }],
+  },
+  {
+    name: "what the command line of Node says of old objects is not heeded",
+    breaks: "what a person says counts",
+    within: "keepYoung",
+    find: "if (isV8 && !process.execArgv.some(",
+    replace: "if (isV8 || !process.execArgv.some(",
+    proofs: [{ test: young, named: "is what the command line of Node says" }],
   },
   {
     name: "a run that ended in the step of its source is never done",

@@ -1,0 +1,139 @@
+/**
+ * What streams leave to V8's minor collections in a process that serves, as V8 tells it.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { bareEnv, bin } from "../CommandLine.ts";
+import { folder } from "../ServeProcess.ts";
+
+/** A young generation so small that V8 knows soon what lives long. */
+const node = ["--no-warnings", "--trace-gc", "--trace-gc-nvp", "--min-semi-space-size=2", "--max-semi-space-size=2"];
+
+const chunk = (delta: object, finish: string | null = null): string =>
+  `data: ${JSON.stringify({
+    id: "c",
+    object: "chat.completion.chunk",
+    created: 1,
+    model: "m",
+    choices: [{ index: 0, delta, finish_reason: finish }],
+  })}\n\n`;
+
+const answer = [
+  chunk({ role: "assistant", content: "" }),
+  ...Array.from({ length: 20 }, (_, at) => chunk({ content: `word ${at} ` })),
+  `${chunk({}, "stop")}data: [DONE]\n\n`,
+];
+
+/** A provider, as long as the scope is open; gives its address. */
+const provider = Effect.map(
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const server = createServer((request, response) => {
+        request.resume().on("end", () => {
+          response.writeHead(200, { "content-type": "text/event-stream" });
+          for (const event of answer) response.write(event);
+          response.end();
+        });
+      });
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+      return server;
+    }),
+    (server) =>
+      Effect.sync(() => {
+        server.close();
+        server.closeAllConnections();
+      }),
+  ),
+  (server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+);
+
+const ask = async (url: string, n: number): Promise<void> => {
+  const messages = [{ role: "user", content: `question ${n}` }];
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: "Bearer sk-test" },
+    body: JSON.stringify({ model: "m", stream: true, messages }),
+  });
+  assert.include(await response.text(), "[DONE]");
+};
+
+const lanes = 4;
+
+/** Asks for so many streams, four at a time. */
+const asked = async (url: string, from: number, count: number): Promise<void> => {
+  const lane = async (first: number) => {
+    for (let n = first; n < from + count; n += lanes) await ask(url, n);
+  };
+  await Promise.all(Array.from({ length: lanes }, (_, at) => lane(from + at)));
+};
+
+/** Streams until V8 knows, and streams that are looked at. */
+const [before, streams] = [400, 400];
+
+interface Given {
+  readonly flags?: ReadonlyArray<string>;
+  readonly workers?: number;
+}
+
+/** Kilobytes of each stream that have outlived two minor collections, where runs go to a file. */
+const promotedKb = ({ flags = [], workers = 1 }: Given = {}) =>
+  Effect.gen(function* () {
+    const upstream = yield* provider;
+    const serve = ["serve", "--port", "0", "--db", join(yield* folder, "runs.db"), "--workers", String(workers)];
+    const goesOn = ["--access-log", "off", "--continue-text", "auto", "--linger-ms", "60000"];
+    const served = [...serve, ...goesOn, "--openai-url", `${upstream}/v1`];
+    const child = yield* Effect.acquireRelease(
+      Effect.sync(() =>
+        spawn(process.execPath, [...node, ...flags, bin, ...served], {
+          env: bareEnv(tmpdir()),
+          stdio: ["ignore", "pipe", "ignore"],
+        }),
+      ),
+      (started) =>
+        Effect.promise(async () => {
+          started.kill("SIGKILL");
+          await once(started, "close");
+        }),
+    );
+    let said = "";
+    child.stdout.on("data", (bytes: Buffer) => {
+      said += String(bytes);
+    });
+    return yield* Effect.promise(async () => {
+      let url: string | undefined;
+      for (; url === undefined; url = /listening on (http:\/\/\S+)\n/.exec(said)?.[1]) await once(child.stdout, "data");
+      await asked(url, 0, before);
+      said = "";
+      await asked(url, before, streams);
+      const promoted = [...said.matchAll(/ gc=s .* promoted=(\d+) /g)].map(([, bytes]) => Number(bytes));
+      assert.isAbove(promoted.length, 10);
+      return promoted.reduce((sum, bytes) => sum + bytes, 0) / streams / 1024;
+    });
+  }).pipe(Effect.scoped);
+
+describe("a stream of a gateway", () => {
+  it.live(
+    "is gone with the next minor collections",
+    () => Effect.map(promotedKb(), (kb) => assert.isBelow(kb, 15)),
+    60_000,
+  );
+
+  it.live(
+    "is gone with the next minor collections of each of several workers, too",
+    () => Effect.map(promotedKb({ workers: 2 }), (kb) => assert.isBelow(kb, 15)),
+    60_000,
+  );
+
+  it.live(
+    "is what the command line of Node says of it",
+    () => Effect.map(promotedKb({ flags: ["--allocation_site_pretenuring"] }), (kb) => assert.isAbove(kb, 15)),
+    60_000,
+  );
+});
