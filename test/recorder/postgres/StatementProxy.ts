@@ -126,7 +126,7 @@ const pass = (
   let replies: Array<Buffer> | undefined;
   client.on("data", (bytes) => {
     if (behind !== undefined) return void behind.push(bytes);
-    const sql = statementOf(bytes.toString("latin1"), named);
+    const sql = statementOf(bytes, named);
     if (sql !== undefined) statements.push(sql);
     if (sql === "COMMIT" && proxy.breaks !== undefined) {
       const where = proxy.breaks;
@@ -166,13 +166,21 @@ const pass = (
   });
 };
 
-/** The statement of a message: its text is on the wire when it is prepared, and from then on it has a name. */
-const statementOf = (text: string, named: Map<string, string>): string | undefined => {
-  const parsed = /P.{4}([^\0]*)\0([^\0]+)\0/s.exec(text);
-  if (parsed?.[1] !== undefined && parsed[2] !== undefined) {
-    named.set(parsed[1], parsed[2]);
-    return parsed[2];
+/**
+ * The statement of a client's messages: its text is on the wire when it is prepared, and from then on it has a name. Messages are
+ * told apart by their lengths alone, as the bytes of a parameter may look like any other message.
+ */
+const statementOf = (bytes: Buffer, named: Map<string, string>): string | undefined => {
+  for (let from = 0; from + 5 <= bytes.length; from += 1 + bytes.readUInt32BE(from + 1)) {
+    const kind = bytes.toString("latin1", from, from + 1);
+    const [first = "", second = ""] = bytes
+      .toString("latin1", from + 5, from + 1 + bytes.readUInt32BE(from + 1))
+      .split("\0", 2);
+    if (kind === "P") {
+      named.set(first, second);
+      return second;
+    }
+    if (kind === "B") return named.get(second);
   }
-  const bound = /^B.{4}[^\0]*\0([^\0]*)\0/s.exec(text)?.[1];
-  return bound === undefined ? undefined : named.get(bound);
+  return undefined;
 };
