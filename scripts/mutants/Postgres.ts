@@ -13,7 +13,7 @@ const pooler = "test/recorder/postgres/PostgresPooler.test.ts";
 const sweep = "test/recorder/postgres/PostgresSweep.test.ts";
 const shelves = "test/recorder/postgres/PostgresShelves.test.ts";
 const change = "test/recorder/sql/RecordChange.test.ts";
-const store = "test/recorder/store/RunStore.test.ts";
+const server = "test/recorder/postgres/PostgresServer.test.ts";
 
 /** The mutants of `src/recorder/postgres`, `src/recorder/sql/postgres` and `src/recorder/store`. */
 export const mutants: ReadonlyArray<Mutant> = [
@@ -194,7 +194,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "heartbeat",
     find: "const known = beating === database ? Effect.void : beating.ready;",
     replace: "const known = beating === database ? Effect.void : database.ready;",
-    proofs: [{ test: "test/recorder/postgres/PostgresServer.test.ts", named: "a heartbeat goes on" }],
+    proofs: [{ test: server, named: "a heartbeat goes on" }],
   },
   {
     name: "a run is kept under a name by which it is not found",
@@ -203,38 +203,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "if (!dialect.keeps(runId)) return",
     replace: "if (!dialect.keeps(entries.length.toString())) return",
     proofs: [{ test: schema, named: "name no run" }],
-  },
-  {
-    name: "a full disk of the server is told as anything else",
-    breaks: "each code has its words, docs/postgres.md",
-    within: "byCode",
-    find: '["53100", "server_disk_full"],',
-    replace: "",
-    proofs: [{ test: failures, named: "each code" }],
-  },
-  {
-    name: "an address holds a password",
-    breaks: "no secret in a log, on a page or on record",
-    within: "parse",
-    find: 'if (url.password !== "" || url.searchParams.has("password")) {',
-    replace: 'if (url.searchParams.has("password")) {',
-    proofs: [{ test: store, named: "is refused with what was expected" }],
-  },
-  {
-    name: "a server on another machine is spoken to in plain text",
-    breaks: "TLS is on for any other machine, docs/postgres.md",
-    within: "parse",
-    find: '(isOwnMachine(host) ? "disable" : "verify-full")',
-    replace: '(isOwnMachine(host) ? "verify-full" : "disable")',
-    proofs: [{ test: store, named: "is protected by TLS" }],
-  },
-  {
-    name: "a password that was rotated is not read again",
-    breaks: "the password of a file is read for each connection, docs/postgres.md",
-    within: "passwordOf",
-    find: "return Effect.sync(() => Redacted.make(readOrEmpty(file)));",
-    replace: "return Redacted.make(readOrEmpty(file));",
-    proofs: [{ test: store, named: "read for each connection" }],
   },
   {
     name: "a try that lasts longer than the wait begins the wait anew",
@@ -251,22 +219,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "while (monotonicMs(realClock) - begunAt < askedMs)",
     replace: "while (monotonicMs(realClock) - begunAt < 50 * askedMs)",
     proofs: [{ test: lost, named: "is asked after for a while" }],
-  },
-  {
-    name: "a password with a sign of addresses in it is a place",
-    breaks: "no secret in a log",
-    within: "isCutWrongly",
-    find: 'hash !== "" || pathname.includes("@")',
-    replace: 'hash !== "" && pathname.includes("@")',
-    proofs: [{ test: store, named: "without a word of what stands in it" }],
-  },
-  {
-    name: "an address behind blanks is a file",
-    breaks: "no secret in a log",
-    within: "problem",
-    find: "if (/^\\s+[a-z][a-z\\d+.-]+:/i.test(name)) return",
-    replace: "if (/^\\S\\s+:/i.test(name)) return",
-    proofs: [{ test: store, named: "behind blanks" }],
   },
   {
     name: "what is old is so by the clock of whoever looks",

@@ -29,7 +29,7 @@ import * as SqlTables from "./SqlTables.ts";
 import * as SqlTransfer from "./SqlTransfer.ts";
 import * as SqlWords from "./SqlWords.ts";
 import * as SqlWriter from "./SqlWriter.ts";
-import { defaultFile } from "./sqlite/SqlFile.ts";
+import * as SqlFile from "./sqlite/SqlFile.ts";
 import * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
 
 /** Lease of a process, in milliseconds: so long after its death its runs can be taken over. Renewed three times as often. */
@@ -99,6 +99,8 @@ export const SqlRunRecorder = {
   /**
    * Keeps runs in one SQLite file, which any number of processes share.
    *
+   * Fails where the name is an address of a server, of which SQLite would make a file.
+   *
    * @param options.file default `$STREAM_RECOVERY_DB`, else `stream-recovery/runs.db` in the user's state folder
    * @param options.leaseMs lease of this process, in milliseconds; default 15,000
    * @param options.synchronous `full` (default) survives a power loss, `normal` a crash of the process
@@ -107,7 +109,10 @@ export const SqlRunRecorder = {
    */
   layerFile: (options: SqlFileOptions = {}): Layer.Layer<RunRecorder, RecorderError> =>
     Layer.suspend(() => {
-      const file = options.file ?? defaultFile();
+      const file = options.file ?? SqlFile.defaultFile();
+      const named = options.file === undefined ? "$STREAM_RECOVERY_DB" : "file";
+      const problem = SqlFile.problem(file, "a file, or PostgresRunRecorder.layer for an address of PostgreSQL");
+      if (problem !== undefined) return Layer.effect(RunRecorder, Effect.fail(badOption(`${named}: ${problem}`)));
       const shared = { client: false, tables: options.prefix !== undefined };
       return Layer.provide(
         Layer.effect(RunRecorder, make({ place: file, ...options }, shared)),
@@ -200,17 +205,15 @@ export const make = (
 const processProblem = (process: string | undefined): RecorderError | undefined =>
   process === undefined || /^[a-z\d-]{1,64}$/.test(process)
     ? undefined
-    : new RecorderError({ reason: "bad_option", run_id: "", message: "process: expected 1 to 64 of a-z, 0-9 and -" });
+    : badOption("process: expected 1 to 64 of a-z, 0-9 and -");
 
 /** A lease of 0 ms would be over at once, and an infinite one never. */
 const msProblem = (name: string, ms: number | undefined, min: number): RecorderError | undefined =>
   ms === undefined || (ms >= min && ms <= dayMs)
     ? undefined
-    : new RecorderError({
-        reason: "bad_option",
-        run_id: "",
-        message: `${name}: expected ${min} to ${dayMs} milliseconds, got ${ms}`,
-      });
+    : badOption(`${name}: expected ${min} to ${dayMs} milliseconds, got ${ms}`);
+
+const badOption = (message: string): RecorderError => new RecorderError({ reason: "bad_option", run_id: "", message });
 
 /**
  * Renews the lease while the recorder lives. A beat that fails is tried again sooner than the next one is due: after an

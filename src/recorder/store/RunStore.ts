@@ -6,8 +6,9 @@ import * as Layer from "effect/Layer";
 import type { DeliveryStore } from "../delivery/DeliveryStore.ts";
 import * as PostgresAddress from "../postgres/PostgresAddress.ts";
 import { RecorderError } from "../RecorderError.ts";
-import type { RunRecorder } from "../RunRecorder.ts";
+import { RunRecorder } from "../RunRecorder.ts";
 import { type SqlFileOptions, SqlRunRecorder } from "../sql/SqlRunRecorder.ts";
+import * as SqlFile from "../sql/sqlite/SqlFile.ts";
 
 /** Whether the name is the address of a server, and of no file. */
 export const isServer = (name: string): boolean => PostgresAddress.isAddress(name);
@@ -23,12 +24,7 @@ export const problem = (name: string): string | undefined => {
     const address = PostgresAddress.parse(name);
     return address instanceof RecorderError ? address.message : undefined;
   }
-  if (/^\s+[a-z][a-z\d+.-]+:/i.test(name)) return "expected a name of a store without blanks in front of it";
-  // One letter is a drive of Windows.
-  const scheme = (/^([a-z][a-z\d+.-]+):\/\//i.exec(name) ?? /^(jdbc|sqlite|mysql|mariadb|libsql):/i.exec(name))?.[1];
-  return scheme === undefined || scheme.toLowerCase() === "file"
-    ? undefined
-    : `expected a file, memory or postgres://…, got an address that begins with ${scheme}:`;
+  return SqlFile.problem(name, "a file, memory or postgres://…");
 };
 
 /** What speaks PostgreSQL. It stands on a package that nothing else needs, so it is loaded when it is asked for. */
@@ -37,6 +33,8 @@ type Loaded = Pick<typeof import("../postgres/PostgresRunRecorder.ts"), "Postgre
 /**
  * The recorder over a store.
  *
+ * Fails where the name is none of a store: whoever embeds this calls it `db`.
+ *
  * @param options.file a path, `file:` or an address of PostgreSQL; see `problem`
  * @param load loads what speaks PostgreSQL
  */
@@ -44,6 +42,8 @@ export const layer = (
   options: SqlFileOptions & { readonly file: string },
   load: () => Promise<Loaded> = () => import("../postgres/PostgresRunRecorder.ts"),
 ): Layer.Layer<RunRecorder, RecorderError> => {
+  const wrong = problem(options.file);
+  if (wrong !== undefined) return Layer.effect(RunRecorder, Effect.fail(badName(wrong)));
   if (!isServer(options.file)) return SqlRunRecorder.layerFile(options);
   const { file: address, synchronous: _, ...rest } = options;
   return Layer.unwrap(
@@ -61,6 +61,9 @@ export const deliveries = (address: string): Layer.Layer<DeliveryStore, Recorder
       ({ layer: made }) => made({ address }),
     ),
   );
+
+const badName = (why: string): RecorderError =>
+  new RecorderError({ reason: "bad_option", run_id: "", message: `db: ${why}` });
 
 const notLoaded = (cause: unknown): RecorderError =>
   new RecorderError({

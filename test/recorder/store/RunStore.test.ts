@@ -1,9 +1,12 @@
-import { writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, Redacted } from "effect";
+import * as AgentLayer from "../../../src/agent/AgentLayer.ts";
+import * as GatewayLayers from "../../../src/gateway/GatewayLayers.ts";
 import * as PostgresAddress from "../../../src/recorder/postgres/PostgresAddress.ts";
 import * as PostgresClient from "../../../src/recorder/postgres/PostgresClient.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as RunStore from "../../../src/recorder/store/RunStore.ts";
 import * as Folder from "../sql/SqlFolder.ts";
 
@@ -128,4 +131,63 @@ describe("a store", () => {
       assert.notInclude(error.message, "secret");
     }).pipe(Effect.scoped),
   );
+
+  for (const { build, field, way } of [
+    { way: "RunStore.layer", field: "db", build: (file: string) => RunStore.layer({ file }) },
+    { way: "SqlRunRecorder.layerFile", field: "file", build: (file: string) => SqlRunRecorder.layerFile({ file }) },
+    { way: "GatewayLayers.layer", field: "db", build: (db: string) => GatewayLayers.layer({ db, port: 0 }) },
+    { way: "the layer of an agent", field: "db", build: (db: string) => AgentLayer.layer({ db, ask: never }) },
+  ]) {
+    it.effect(`is no file whose name is an address, for ${way} in a program`, () =>
+      Effect.gen(function* () {
+        for (const name of ["mysql://me:secret@h/runs", "jdbc:secret", " file:/secret", "https://h/secret"]) {
+          yield* Effect.addFinalizer(() =>
+            Effect.sync(() => rmSync(beginningOf(name), { recursive: true, force: true })),
+          );
+          const error = yield* Effect.flip(Effect.scoped(Layer.build(Layer.fresh(build(name)))));
+          assert.deepInclude(error, { _tag: "RecorderError", reason: "bad_option" }, name);
+          assert.match(error.message, new RegExp(`^${field}: expected a `), name);
+          assert.notInclude(error.message, "secret");
+          assert.isFalse(existsSync(beginningOf(name)), `${name} was made`);
+        }
+      }).pipe(Effect.scoped),
+    );
+  }
+
+  it.effect(
+    "is a file for SqlRunRecorder.layerFile, which names who opens a server, and the variable that held its address",
+    () =>
+      Effect.gen(function* () {
+        const refusalOf = (file?: string) =>
+          Effect.flip(Effect.scoped(Layer.build(SqlRunRecorder.layerFile(file === undefined ? {} : { file }))));
+        for (const name of ["postgres://h/secret", "postgresql:secret"]) {
+          const { message, reason } = yield* refusalOf(name);
+          assert.strictEqual(reason, "bad_option");
+          assert.match(message, /^file: expected a file, .*PostgresRunRecorder\.layer/);
+          assert.notInclude(message, "secret");
+        }
+        yield* inVariable("STREAM_RECOVERY_DB", "postgres://h/secret");
+        assert.match((yield* refusalOf()).message, /^\$STREAM_RECOVERY_DB: expected a file/);
+      }).pipe(Effect.scoped),
+  );
 });
+
+/** The file or folder that SQLite would make of a name. */
+const beginningOf = (name: string): string => name.split("/")[0] ?? name;
+
+const never = () => Effect.never;
+
+/** Sets a variable of this process for the scope. */
+const inVariable = (name: string, value: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const before = process.env[name];
+      process.env[name] = value;
+      return before;
+    }),
+    (before) =>
+      Effect.sync(() => {
+        if (before === undefined) delete process.env[name];
+        else process.env[name] = before;
+      }),
+  );

@@ -47,6 +47,23 @@ export const ownFile = (
 export const isFile = (name: string): boolean => name !== inMemory && !name.startsWith("file:");
 
 /**
+ * Says why a name is no file's, where it is an address: SQLite would make a file of that name. An address may hold a
+ * password, so only its scheme is told.
+ *
+ * @param expected what is taken in its place
+ * @returns undefined for a path, and for SQLite's own `:memory:` and `file:`
+ */
+export const problem = (name: string, expected: string): string | undefined => {
+  if (/^\s+[a-z][a-z\d+.-]+:/i.test(name)) return "expected a name of a store without blanks in front of it";
+  // One letter is a drive of Windows.
+  const scheme = (/^([a-z][a-z\d+.-]+):\/\//i.exec(name) ??
+    /^(jdbc|sqlite|mysql|mariadb|libsql|postgres|postgresql):/i.exec(name))?.[1];
+  return scheme === undefined || scheme.toLowerCase() === "file"
+    ? undefined
+    : `expected ${expected}, got an address that begins with ${scheme}:`;
+};
+
+/**
  * Makes the file and its folder where they are not there yet.
  *
  * @throws NodeJS.ErrnoException why that was not possible

@@ -1,0 +1,75 @@
+/**
+ * Holds the mutants of how a server is named, entered, demanded of, read and understood.
+ */
+import type { Mutant } from "./Mutant.ts";
+
+const failures = "test/recorder/postgres/PostgresFailures.test.ts";
+const store = "test/recorder/store/RunStore.test.ts";
+
+/** The mutants of addresses and roles, of what is demanded of a server, and of what its errors mean. */
+export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "a full disk of the server is told as anything else",
+    breaks: "each code has its words, docs/postgres.md",
+    within: "byCode",
+    find: '["53100", "server_disk_full"],',
+    replace: "",
+    proofs: [{ test: failures, named: "each code" }],
+  },
+  {
+    name: "an address holds a password",
+    breaks: "no secret in a log, on a page or on record",
+    within: "parse",
+    find: 'if (url.password !== "" || url.searchParams.has("password")) {',
+    replace: 'if (url.searchParams.has("password")) {',
+    proofs: [{ test: store, named: "is refused with what was expected" }],
+  },
+  {
+    name: "a server on another machine is spoken to in plain text",
+    breaks: "TLS is on for any other machine, docs/postgres.md",
+    within: "parse",
+    find: '(isOwnMachine(host) ? "disable" : "verify-full")',
+    replace: '(isOwnMachine(host) ? "verify-full" : "disable")',
+    proofs: [{ test: store, named: "is protected by TLS" }],
+  },
+  {
+    name: "a password that was rotated is not read again",
+    breaks: "the password of a file is read for each connection, docs/postgres.md",
+    within: "passwordOf",
+    find: "return Effect.sync(() => Redacted.make(readOrEmpty(file)));",
+    replace: "return Redacted.make(readOrEmpty(file));",
+    proofs: [{ test: store, named: "read for each connection" }],
+  },
+  {
+    name: "a password with a sign of addresses in it is a place",
+    breaks: "no secret in a log",
+    within: "isCutWrongly",
+    find: 'hash !== "" || pathname.includes("@")',
+    replace: 'hash !== "" && pathname.includes("@")',
+    proofs: [{ test: store, named: "without a word of what stands in it" }],
+  },
+  {
+    name: "an address behind blanks is a file",
+    breaks: "no secret in a log",
+    within: "problem",
+    find: "if (/^\\s+[a-z][a-z\\d+.-]+:/i.test(name)) return",
+    replace: "if (/^\\S\\s+:/i.test(name)) return",
+    proofs: [{ test: store, named: "behind blanks" }],
+  },
+  {
+    name: "a program's file is called like the address of a server",
+    breaks: "runs are kept in the store that is named",
+    within: "SqlRunRecorder",
+    find: "if (problem !== undefined) return Layer.effect(RunRecorder,",
+    replace: 'if (problem === "") return Layer.effect(RunRecorder,',
+    proofs: [{ test: store, named: "for SqlRunRecorder.layerFile in a program" }],
+  },
+  {
+    name: "a store of a name that the command line refuses is opened for a program",
+    breaks: "runs are kept in the store that is named",
+    within: "layer",
+    find: "if (wrong !== undefined) return Layer.effect(RunRecorder, Effect.fail(badName(wrong)));",
+    replace: "",
+    proofs: [{ test: store, named: "for GatewayLayers.layer in a program" }],
+  },
+];
