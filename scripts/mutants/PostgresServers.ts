@@ -3,6 +3,7 @@
  */
 import type { Mutant } from "./Mutant.ts";
 
+const lost = "test/recorder/postgres/PostgresLost.test.ts";
 const failures = "test/recorder/postgres/PostgresFailures.test.ts";
 const store = "test/recorder/store/RunStore.test.ts";
 
@@ -15,6 +16,30 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: '["53100", "server_disk_full"],',
     replace: "",
     proofs: [{ test: failures, named: "each code" }],
+  },
+  {
+    name: "a server's error that says nothing of a commit is taken for its end",
+    breaks: "L8: what is on record is told as such",
+    within: "silent",
+    find: 'new Set(["ailing", "away", "undecided"])',
+    replace: 'new Set(["away"])',
+    proofs: [{ test: lost, named: "whose reply is an error that says nothing of it (undecided)" }],
+  },
+  {
+    name: "a statement of which its server has lost track counts as not done",
+    breaks: "L8: what is not known is told as such",
+    within: "once",
+    find: "Effect.catchIf(this.#withTables(statement), isUndecided,",
+    replace: "Effect.catchIf(this.#withTables(statement), () => false,",
+    proofs: [{ test: lost, named: "of which its server has lost track" }],
+  },
+  {
+    name: "a standby is a database of which nothing is known",
+    breaks: "each code has its words, docs/postgres.md",
+    within: "byRoutine",
+    find: '["0A000 call_enum_check_hook", "standby"],',
+    replace: "",
+    proofs: [{ test: "test/recorder/postgres/PostgresStandby.test.ts", named: "is read, refuses whatever is written" }],
   },
   {
     name: "an address holds a password",

@@ -11,7 +11,7 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { digester } from "../Digest.ts";
 import { inRealTime, monotonicMs, realClock } from "../MonotonicTime.ts";
 import { RecorderError } from "../RecorderError.ts";
-import { failureOf } from "./postgres/SqlState.ts";
+import { failureOf, isUndecided, OutcomeUnknown } from "./postgres/SqlState.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import * as SqlSchema from "./SqlSchema.ts";
 import type { SqlTables } from "./SqlTables.ts";
@@ -126,9 +126,11 @@ export class SqlDatabase {
   /** Runs a statement as a transaction by itself, of the database's own isolation: for rows that no run's record rests on. */
   once<A, E>(statement: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
     const { unwritable } = this.#newer;
-    return unwritable === undefined
-      ? this.#explained(this.#apart(this.#withTables(statement), true))
-      : Effect.fail(unwritable);
+    if (unwritable !== undefined) return Effect.fail(unwritable);
+    const told = Effect.catchIf(this.#withTables(statement), isUndecided, (cause) =>
+      Effect.die(new OutcomeUnknown("a statement", { cause })),
+    );
+    return this.#explained(this.#apart(told, true));
   }
 
   /**
@@ -309,14 +311,15 @@ const isPassing = (error: unknown, tried: number): boolean => {
   if (error instanceof SqlFailure.RowChanged) return true;
   const server = failureOf(error);
   // The server itself has waited for the lock.
-  if (server !== undefined) return server === "away" || (server === "conflicted" && tried < conflictsMax);
+  if (server !== undefined)
+    return server === "away" || server === "undecided" || (server === "conflicted" && tried < conflictsMax);
   return isSqlError(error) && SqlFailure.explained(error, "").reason === "locked";
 };
 
 /** Transactions that were undone for each other begin apart. */
 const pauseFor = (error: unknown, pauseMs: number): Effect.Effect<number> => {
   const server = failureOf(error);
-  if (server === "away") return Effect.succeed(pauseMs);
+  if (server === "away" || server === "undecided") return Effect.succeed(pauseMs);
   const lockMs = Math.min(pauseMs, lockPauseMs);
   return server === "conflicted" ? Random.nextBetween(0, lockMs * conflictSpread) : Effect.succeed(lockMs);
 };

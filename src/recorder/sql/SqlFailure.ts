@@ -69,7 +69,7 @@ const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["
   ],
   unauthenticated: [
     "unavailable",
-    "refuses this program's role or password. Look at the address, at where the password comes from, and at pg_hba.conf",
+    "refuses this program's role or password, or its certificate. Look at the address, at where the password comes from, and at pg_hba.conf",
   ],
   untrusted: [
     "unavailable",
@@ -93,9 +93,21 @@ const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["
     "unavailable",
     "cannot be reached, or its server is shutting down or starting; nothing was written. The next write tries again",
   ],
+  ailing: [
+    "unavailable",
+    "has an error of its system, such as a disk or a file that its server cannot read or write; nothing was written. Look into the server's log",
+  ],
+  wrapping: [
+    "read_only",
+    "takes no writes: its server has no ids of transactions left. Let VACUUM run to its end in every database of it, as the server's log says",
+  ],
+  undecided: [
+    "unavailable",
+    "has lost track of a statement, and its transaction was undone; nothing was written. The next write tries again",
+  ],
   outcome_unknown: [
     "unavailable",
-    "was lost while it committed, and cannot be asked since: whether this write is on record is not known",
+    "was lost, or lost track, while it committed, and cannot be asked since: whether this write is on record is not known",
   ],
 };
 
@@ -133,6 +145,7 @@ const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([
   "pooled",
   "slow",
   "unauthenticated",
+  "undecided",
   "unprepared",
   "untrusted",
 ]);

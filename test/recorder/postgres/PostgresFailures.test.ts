@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import * as SqlFailure from "../../../src/recorder/sql/SqlFailure.ts";
 import * as E from "../Entries.ts";
 import { record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
@@ -9,6 +10,9 @@ import * as Databases from "./Databases.ts";
 const codes: ReadonlyArray<readonly [code: string, reason: RecorderError["reason"], words: RegExp]> = [
   ["40001", "locked", /undone whenever it was tried/],
   ["40P01", "locked", /undone whenever it was tried/],
+  ["40000", "locked", /undone whenever it was tried/],
+  ["72000", "locked", /undone whenever it was tried/],
+  ["40003", "unavailable", /has lost track of a statement, and its transaction was undone; nothing was written/],
   ["55P03", "locked", /locked by another program/],
   ["53100", "disk_full", /no room left on its server's disk/],
   ["25006", "read_only", /a standby, or set to be read-only/],
@@ -22,13 +26,21 @@ const codes: ReadonlyArray<readonly [code: string, reason: RecorderError["reason
   ["57P04", "unavailable", /no database or schema/],
   ["53200", "unavailable", /no connection or no memory/],
   ["53300", "unavailable", /max_connections/],
+  ["53400", "unavailable", /no connection or no memory/],
+  ["57000", "unavailable", /an operator cancelled it/],
   ["57014", "unavailable", /statement_timeout/],
+  ["58000", "unavailable", /an error of its system, such as a disk/],
+  ["58030", "unavailable", /an error of its system, such as a disk/],
+  ["58P01", "unavailable", /an error of its system, such as a disk/],
+  ["25P04", "unavailable", /shutting down or starting/],
   ["25P03", "unavailable", /shutting down or starting/],
   ["57P01", "unavailable", /shutting down or starting/],
   ["57P02", "unavailable", /shutting down or starting/],
   ["57P03", "unavailable", /shutting down or starting/],
   ["57P05", "unavailable", /shutting down or starting/],
   ["08006", "unavailable", /shutting down or starting/],
+  ["08007", "unavailable", /shutting down or starting/],
+  ["54000", "unavailable", /could not be used; nothing was written/],
   ["22012", "unavailable", /could not be used; nothing was written/],
 ];
 
@@ -58,6 +70,17 @@ describe("PostgresRunRecorder says what is wrong with its server, and goes on wh
       yield* recorder.write("r", [E.attempt(1)]);
     }).pipe(Effect.scoped),
   );
+
+  it("a server without ids of transactions is told by the place in it that refuses them", () => {
+    for (const routine of ["GetNewTransactionId", "GetNewMultiXactId"]) {
+      const cause = Object.assign(new Error("database is not accepting commands"), {
+        ...{ severity: "ERROR", code: "54000", routine },
+      });
+      const { message, reason } = SqlFailure.explained(cause, "the database");
+      assert.strictEqual(reason, "read_only");
+      assert.match(message, /^the database takes no writes: its server has no ids of transactions left/);
+    }
+  });
 
   it.live("a disk that was full has room where a row as long as a run's finds some, which is taken back", () =>
     Effect.gen(function* () {

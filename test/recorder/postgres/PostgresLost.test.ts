@@ -100,6 +100,41 @@ describe("PostgresRunRecorder and connections that are lost", () => {
     );
   }
 
+  for (const where of ["undecided", "ailing"] as const) {
+    it.live(
+      `a commit whose reply is an error that says nothing of it (${where}) is asked after, and is on record once`,
+      () =>
+        Effect.gen(function* () {
+          const proxy = yield* StatementProxy.make(yield* Databases.empty);
+          const recorder = yield* Databases.open({ address: proxy.address });
+          proxy.breaks = where;
+          yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
+          proxy.breaks = where;
+          yield* recorder.write("r", [E.noted(1)]);
+          assert.strictEqual(proxy.broken, 2);
+          assert.deepStrictEqual(yield* record(recorder, "r"), E.folded([E.begun("r"), E.attempt(1), E.noted(1)]));
+        }).pipe(Effect.scoped),
+    );
+  }
+
+  it.live(
+    "a statement that is no part of a transaction, and of which its server has lost track, fails as not known",
+    () =>
+      Effect.gen(function* () {
+        const address = yield* Databases.empty;
+        const admin = yield* Databases.client(address, "operator");
+        const recorder = yield* Databases.open({ address });
+        yield* recorder.write("r", [E.begun("r")]);
+        yield* admin.unsafe(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'result is ambiguous' USING ERRCODE = '40003'; END $$`);
+        yield* admin`CREATE TRIGGER refuse BEFORE INSERT ON stream_recovery_groups EXECUTE FUNCTION refuse()`;
+        const { shared } = recorder;
+        if (shared === undefined) return assert.fail("a server is shared");
+        const error = yield* Effect.flip(shared.spend("g", { retries: 1, tokens: 0 }, 60_000));
+        assert.match(error.message, /whether this write is on record is not known$/);
+      }).pipe(Effect.scoped),
+  );
+
   it.live("an answer whose commit is lost counts once, and a claim is held", () =>
     Effect.gen(function* () {
       const proxy = yield* StatementProxy.make(yield* Databases.empty);

@@ -23,9 +23,10 @@ export interface StatementProxy {
   readonly address: string;
   /**
    * Where the next commit breaks; undefined lets it through. `for_good`: at its reply, and the server is away from then on.
-   * `in_silence`: at its reply, and fifty further connections are silent.
+   * `in_silence`: at its reply, and fifty further connections are silent. `undecided` and `ailing`: its reply is an error that says
+   * nothing of it, as a pooler has them, and the connection stays.
    */
-  breaks: "request" | "reply" | "for_good" | "in_silence" | undefined;
+  breaks: "request" | "reply" | "for_good" | "in_silence" | keyof typeof errors | undefined;
   /** Whether connections are refused. */
   isDown: boolean;
   /** So many further connections are taken and never answered, as by a server behind a firewall that drops what is sent. */
@@ -41,6 +42,21 @@ export interface StatementProxy {
   /** Every statement that has passed, in order. */
   readonly statements: ReadonlyArray<string>;
 }
+
+/** Codes of errors that leave open what became of a commit. */
+const errors = { undecided: "40003", ailing: "58000" } as const;
+
+/** A server's error, and its word that it is ready for what comes next. */
+const errorOf = (code: string): Buffer => {
+  const fields = Buffer.from(`SERROR\0VERROR\0C${code}\0Mthe server was lost\0\0`);
+  const head = Buffer.alloc(5);
+  head.write("E");
+  head.writeUInt32BE(fields.length + 4, 1);
+  return Buffer.concat([head, fields, Buffer.from([0x5a, 0, 0, 0, 5, 0x49])]);
+};
+
+/** Whether the server is ready for what comes next. */
+const isReady = (bytes: Buffer): boolean => bytes.at(-6) === 0x5a && bytes.readUInt32BE(bytes.length - 5) === 5;
 
 const socketName = ".s.PGSQL.5432";
 
@@ -120,6 +136,8 @@ const pass = (
   for (const it of [client, upstream]) it.on("error", end).on("close", end);
   const named = new Map<string, string>();
   let swallows = false;
+  /** The code of the error that stands in the place of a commit's reply. */
+  let errs: string | undefined;
   /** What goes behind a statement that is held: the rest of its bytes may come in a piece of its own. */
   let behind: Array<Buffer> | undefined;
   /** What the server says while its reply is held. */
@@ -133,7 +151,8 @@ const pass = (
       proxy.breaks = undefined;
       proxy.broken += 1;
       if (where === "request") return end();
-      swallows = true;
+      if (where === "undecided" || where === "ailing") errs = errors[where];
+      else swallows = true;
       proxy.isDown = where === "for_good";
       if (where === "in_silence") proxy.silent = 50;
     }
@@ -161,6 +180,12 @@ const pass = (
   });
   upstream.on("data", (bytes) => {
     if (swallows) return end();
+    if (errs !== undefined) {
+      if (!isReady(bytes)) return;
+      client.write(errorOf(errs));
+      errs = undefined;
+      return;
+    }
     if (replies !== undefined) return void replies.push(bytes);
     client.write(bytes);
   });
