@@ -5,10 +5,36 @@ import type { Mutant } from "./Mutant.ts";
 
 const lost = "test/recorder/postgres/PostgresLost.test.ts";
 const failures = "test/recorder/postgres/PostgresFailures.test.ts";
+const shared = "test/recorder/postgres/PostgresShared.test.ts";
+const pooler = "test/recorder/postgres/PostgresPooler.test.ts";
 const store = "test/recorder/store/RunStore.test.ts";
 
 /** The mutants of addresses and roles, of what is demanded of a server, and of what its errors mean. */
 export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "a server of any version will do",
+    breaks: "a layer demands what it needs",
+    within: "meet",
+    find: "if (!(version >= oldestVersion)) return Effect.fail(tooOld(place, version));",
+    replace: "void tooOld(place, version);",
+    proofs: [{ test: shared, named: "refuses a server that is too old" }],
+  },
+  {
+    name: "a limit that a pooler has dropped is no longer one",
+    breaks: "a process that stands still lets go of its locks, docs/postgres-operation.md",
+    within: "warnings",
+    find: "return ms > 0 && ms <= asked ? []",
+    replace: "return ms <= asked ? []",
+    proofs: [{ test: pooler, named: "drops the limits of a connection" }],
+  },
+  {
+    name: "nothing is said of a server that acknowledges without its disk",
+    breaks: "L8: what is on record survives",
+    within: "warnings",
+    find: 'of("synchronous_commit") === "off"',
+    replace: 'of("synchronous_commit") === ""',
+    proofs: [{ test: shared, named: "acknowledges what is not on its disk" }],
+  },
   {
     name: "a full disk of the server is told as anything else",
     breaks: "each code has its words, docs/postgres.md",

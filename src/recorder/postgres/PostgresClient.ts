@@ -13,6 +13,7 @@ import * as Scope from "effect/Scope";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { realClock } from "../MonotonicTime.ts";
 import { RecorderError } from "../RecorderError.ts";
+import type { ServerLimits } from "../sql/postgres/ServerDemands.ts";
 import { migrationMs } from "../sql/postgres/SqlPostgres.ts";
 import type { PostgresAddress } from "./PostgresAddress.ts";
 
@@ -82,6 +83,13 @@ const idleTransactionMs = 10_000;
 /** Longest that the server works on one statement, in milliseconds. */
 const statementMs = 15_000;
 
+/** The limits that a server is asked for when a connection begins. @param lockMs as in `PostgresClientOptions` */
+export const limitsOf = (lockMs: number): ServerLimits => ({
+  lock_timeout: Math.max(1, Math.round(lockMs)),
+  statement_timeout: statementMs,
+  idle_in_transaction_session_timeout: idleTransactionMs,
+});
+
 /**
  * Makes a client. Its first connection is opened when it is needed, also while what uses it closes: it closes last.
  *
@@ -136,9 +144,7 @@ const configOf = (
     ...(role === undefined ? {} : { username: role }),
     ...(password === undefined ? {} : { password }),
     startupParameters: {
-      lock_timeout: String(Math.max(1, Math.round(lockMs))),
-      statement_timeout: String(statementMs),
-      idle_in_transaction_session_timeout: String(idleTransactionMs),
+      ...Object.fromEntries(Object.entries(limitsOf(lockMs)).map(([limit, ms]) => [limit, String(ms)])),
       // Every statement of the store finds its rows by an index. A whole table that is read is a conflict with whoever writes.
       enable_seqscan: "off",
       jit: "off",

@@ -75,7 +75,11 @@ const opened = Effect.fnUntraced(function* (options: PostgresOptions) {
     { ...options, place, ...(prefix === undefined ? {} : { prefix }) },
     // The connections are the recorder's own, and a server's database is shared with other tables.
     { client: false, tables: true },
-    { beats, listen: PostgresWords.listen({ address, lockMs, password, sockets }) },
+    {
+      beats,
+      limits: PostgresClient.limitsOf(lockMs),
+      listen: PostgresWords.listen({ address, lockMs, password, sockets }),
+    },
   );
   const recorder = yield* Effect.provideService(made, SqlClient.SqlClient, sql);
   const over = Effect.andThen(

@@ -18,6 +18,7 @@ import { commitsTogether, listLimitDefault, type PruneQuery, RunRecorder, record
 import { OutageLog } from "../shared/OutageLog.ts";
 import { transferring } from "../transfer/RunTransfer.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
+import * as ServerDemands from "./postgres/ServerDemands.ts";
 import * as SqlRoom from "./postgres/SqlRoom.ts";
 import { lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlDialect from "./SqlDialect.ts";
@@ -91,7 +92,8 @@ export const SqlRunRecorder = {
    * The recorder never writes inside of a transaction of its caller, which could undo the write. SQLite has one writer: a
    * stream that runs inside of such a transaction cannot be recorded there, and its writes fail as `locked`.
    *
-   * Fails where the database cannot be used, was made by a newer version of this package, or an option cannot be.
+   * Fails where the database cannot be used, is on a server that is too old, was made by a newer version of this package, or an option
+   * cannot be.
    */
   layer: (options: SqlRunRecorderOptions = {}): Layer.Layer<RunRecorder, RecorderError, SqlClient.SqlClient> =>
     Layer.effect(RunRecorder, make(options, { client: true, tables: true })),
@@ -133,6 +135,8 @@ export interface OwnConnections {
   readonly beats?: SqlClient.SqlClient;
   /** Hears what other processes say; left out, it is looked for. */
   readonly listen?: SqlWords.Listen;
+  /** What all of them, that of the client too, have asked their server for. */
+  readonly limits?: ServerDemands.ServerLimits;
 }
 
 /**
@@ -143,7 +147,7 @@ export interface OwnConnections {
 export const make = (
   options: SqlRunRecorderOptions,
   shared: Shared,
-  { beats, listen }: OwnConnections = {},
+  { beats, limits, listen }: OwnConnections = {},
 ): Effect.Effect<RunRecorder["Service"], RecorderError, SqlClient.SqlClient | Scope.Scope> =>
   Effect.gen(function* () {
     const [client, clock] = yield* Effect.all([SqlClient.SqlClient, Clock.Clock]);
@@ -173,7 +177,7 @@ export const make = (
       now,
       elapsed: () => monotonicMs(clock),
     });
-    yield* database.ready;
+    yield* readied(database, place, limits);
     const words = yield* SqlWords.make(database, lease, now, listen && { listen, beating });
     // A recorder that has written nothing holds no lease, and has nothing to give up.
     yield* Effect.addFinalizer(() =>
@@ -200,6 +204,13 @@ export const make = (
     else if (together !== undefined) commitsTogether(recorder, together, true);
     return transferring(recorder, SqlTransfer.make(database));
   });
+
+/** Makes tables only on a server that has what the statements need. */
+const readied = (database: SqlDatabase, place: string, limits: ServerDemands.ServerLimits | undefined) => {
+  const { dialect, sql } = database.tables;
+  if (dialect.name !== "postgres") return database.ready;
+  return Effect.andThen(database.once(ServerDemands.meet(sql, place, limits)), database.ready);
+};
 
 /** Names are compared by their order in the store. */
 const processProblem = (process: string | undefined): RecorderError | undefined =>

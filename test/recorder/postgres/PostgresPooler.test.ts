@@ -3,6 +3,7 @@ import { Effect } from "effect";
 import { inject } from "vitest";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import * as E from "../Entries.ts";
+import * as Heard from "../shared/Heard.ts";
 import { record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
 import * as Pooler from "./Pooler.ts";
@@ -11,20 +12,26 @@ const ignored = `ignore_startup_parameters = ${Pooler.startupParameters}`;
 
 let made = 0;
 
+/** What the role keeps, as docs/postgres-operation.md has it. */
+const kept = {
+  lock_timeout: "5s",
+  statement_timeout: "15s",
+  idle_in_transaction_session_timeout: "10s",
+  jit: "off",
+};
+
 /** A database of its own behind a pooler, and the role's own settings in it: a pooler drops those that a connection begins with. */
-const pooled = Effect.fnUntraced(function* (mode: Pooler.PoolerOptions["mode"], more: ReadonlyArray<string>) {
+const pooled = Effect.fnUntraced(function* (
+  mode: Pooler.PoolerOptions["mode"],
+  more: ReadonlyArray<string>,
+  settings: Readonly<Record<string, string>> = kept,
+) {
   const pool = yield* Pooler.start({ mode, server: inject("postgresSocket"), more });
   const admin = yield* Databases.client(Databases.addressOf("postgres"), "operator");
   made += 1;
   const database = `pool${process.pid}_${made}`;
   yield* Effect.orDie(admin.unsafe(`CREATE DATABASE ${database}`));
   yield* Effect.addFinalizer(() => Effect.ignore(admin.unsafe(`DROP DATABASE ${database} WITH (FORCE)`)));
-  const settings = {
-    lock_timeout: "5s",
-    statement_timeout: "15s",
-    idle_in_transaction_session_timeout: "10s",
-    jit: "off",
-  };
   for (const [name, value] of Object.entries(settings)) {
     yield* Effect.orDie(admin.unsafe(`ALTER ROLE postgres IN DATABASE ${database} SET ${name} = '${value}'`));
   }
@@ -107,6 +114,29 @@ describe("PostgreSQL behind PgBouncer", () => {
     Effect.gen(function* () {
       const error = yield* tried(yield* pooled("statement", [ignored]));
       assert.strictEqual(error.reason, "unavailable", error.message);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("that drops the limits of a connection is told of once, unless the role keeps them, or shorter ones", () =>
+    Effect.gen(function* () {
+      const { log, said } = Heard.heard();
+      const warnings = () => said.filter((line) => line.includes("limits"));
+      const opened = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>>) {
+        const recorder = yield* Databases.open({ address: yield* pooled("session", [ignored], settings) });
+        yield* recorder.write("r", E.life("r"));
+        yield* recorder.write("s", E.life("s"));
+      });
+      const all = Effect.gen(function* () {
+        yield* Effect.scoped(opened(kept));
+        yield* Effect.scoped(opened({ ...kept, lock_timeout: "2s" }));
+        assert.deepStrictEqual(warnings(), []);
+        yield* Effect.scoped(opened({ ...kept, lock_timeout: "0", idle_in_transaction_session_timeout: "1min" }));
+      });
+      yield* Effect.provide(all, log);
+      assert.lengthOf(warnings(), 1);
+      const words =
+        "(ms: lock_timeout none instead of 5000, idle_in_transaction_session_timeout 60000 instead of 10000)";
+      assert.include(warnings()[0], words);
     }).pipe(Effect.scoped),
   );
 });

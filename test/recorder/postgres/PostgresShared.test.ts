@@ -5,6 +5,7 @@ import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as E from "../Entries.ts";
+import * as Heard from "../shared/Heard.ts";
 import { type Recorder, record } from "../suite/Bench.ts";
 import { suite } from "../suite/Suite.ts";
 import * as Databases from "./Databases.ts";
@@ -25,11 +26,13 @@ interface Change {
   readonly client?: (sql: SqlClient) => Partial<SqlClient>;
   /** The client gives no rows of what this fits. */
   readonly rowless?: RegExp;
+  /** What its server says of its settings. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
-const shared = (change: Change = {}): Effect.Effect<Both, RecorderError, Scope.Scope> =>
+const shared = (change: Change = {}, address?: string): Effect.Effect<Both, RecorderError, Scope.Scope> =>
   Effect.gen(function* () {
-    const sql = yield* Databases.client(yield* Databases.empty, "program");
+    const sql = yield* Databases.client(address ?? (yield* Databases.empty), "program");
     const other = changing(sql, change);
     const built = yield* Layer.build(
       Layer.fresh(SqlRunRecorder.layer({ retention: false, lockWaitMs: 500 })).pipe(
@@ -40,9 +43,11 @@ const shared = (change: Change = {}): Effect.Effect<Both, RecorderError, Scope.S
   });
 
 /** The client of another driver, which does something else than is asked of it. */
-const changing = (sql: SqlClient, { client, rowless }: Change): SqlClient => {
+const changing = (sql: SqlClient, { client, rowless, settings }: Change): SqlClient => {
   const call = (strings: TemplateStringsArray, ...values: Array<string>) => {
     const statement = sql(strings, ...values);
+    if (settings !== undefined && /FROM pg_settings/.test(strings.join("?")))
+      return Effect.succeed(Object.entries(settings).map(([name, setting]) => ({ name, setting })));
     return rowless?.test(strings.join("?")) === true ? Effect.as(statement, []) : statement;
   };
   // The declaration has overloads, which no single function can state.
@@ -99,5 +104,43 @@ describe("SqlRunRecorder.layer over a program's PgClient", () => {
       assert.match(error.message, /gives no rows of a statement with RETURNING/);
       assert.isUndefined(yield* recorder.run("r"));
     }).pipe(Effect.scoped),
+  );
+
+  it.live("refuses a server that is too old, or says nothing of its version, before it makes a table there", () =>
+    Effect.gen(function* () {
+      for (const [settings, words] of [
+        [{ server_version_num: "120022" }, /version 12, and the recorder needs PostgreSQL 13 or newer$/],
+        [{}, /no known version, and the recorder needs PostgreSQL 13 or newer$/],
+      ] as const) {
+        const address = yield* Databases.empty;
+        const error = yield* Effect.flip(Effect.scoped(shared({ settings }, address)));
+        assert.deepInclude(error, { reason: "bad_option" });
+        assert.match(error.message, words);
+        const tables = yield* (yield* Databases.client(address))`SELECT 1 FROM pg_tables
+          WHERE schemaname = ${Databases.schemaOf(address)}`;
+        assert.lengthOf(tables, 0);
+      }
+      yield* shared({ settings: { server_version_num: "130000" } });
+    }).pipe(Effect.scoped),
+  );
+
+  it.live(
+    "says that its server acknowledges what is not on its disk, and asks for no limits of the program's connections",
+    () =>
+      Effect.gen(function* () {
+        const { log, said } = Heard.heard();
+        const opened = (settings: Readonly<Record<string, string>>) =>
+          Effect.provide(shared({ settings: { server_version_num: "150000", ...settings } }), log);
+        yield* opened({ synchronous_commit: "on", lock_timeout: "0" });
+        yield* opened({ synchronous_commit: "local" });
+        assert.deepStrictEqual(said, []);
+        const { recorder } = yield* opened({ synchronous_commit: "off" });
+        yield* recorder.write("r", E.life("r"));
+        assert.lengthOf(said, 1);
+        assert.match(
+          said[0] ?? "",
+          /the database of runs acknowledges what is not on its disk \(synchronous_commit is off\)/,
+        );
+      }).pipe(Effect.scoped),
   );
 });

@@ -1,0 +1,79 @@
+/**
+ * Looks once at the server behind a client: what the store needs is demanded, and what only its operator can want is said.
+ */
+import * as Effect from "effect/Effect";
+import type { SqlClient } from "effect/sql/SqlClient";
+import type { SqlError } from "effect/sql/SqlError";
+import { RecorderError } from "../../RecorderError.ts";
+
+/** The longest that a server is asked to let a connection of this program wait or work, in milliseconds. */
+export interface ServerLimits {
+  readonly lock_timeout: number;
+  readonly statement_timeout: number;
+  readonly idle_in_transaction_session_timeout: number;
+}
+
+/** The oldest server that has all that the statements name (`pg_current_xact_id`, `pg_xact_status`), as it counts versions. */
+const oldestVersion = 130_000;
+
+/** A version's first part is so much in its number. */
+const majorVersion = 10_000;
+
+/**
+ * Looks at the server.
+ *
+ * Fails where it is too old. Warns where it takes commits without its disk, and where its connections have longer limits than were
+ * asked for, as behind a pooler that drops them.
+ *
+ * @param place the database, as a person knows it
+ * @param limits what its connections were asked to begin with; a program's own client was asked for nothing
+ */
+export const meet = (
+  sql: SqlClient,
+  place: string,
+  limits: ServerLimits | undefined,
+): Effect.Effect<void, RecorderError | SqlError> => {
+  const names = ["server_version_num", "synchronous_commit", ...Object.keys(limits ?? {})];
+  const looked = sql<Setting>`SELECT name, setting FROM pg_settings WHERE name IN ${sql.in(names)}`;
+  return Effect.flatMap(looked, (settings) => {
+    const of = (name: string) => settings.find((it) => it.name === name)?.setting;
+    const version = Number(of("server_version_num"));
+    if (!(version >= oldestVersion)) return Effect.fail(tooOld(place, version));
+    return Effect.forEach(warnings(of, limits), (it) => Effect.logWarning(`${place} ${it}`), { discard: true });
+  });
+};
+
+interface Setting {
+  readonly name: string;
+  /** Times are milliseconds, and 0 where there is no limit. */
+  readonly setting: string;
+}
+
+const warnings = (
+  of: (name: string) => string | undefined,
+  limits: ServerLimits | undefined,
+): ReadonlyArray<string> => {
+  const longer = Object.entries(limits ?? {}).flatMap(([name, asked]) => {
+    const ms = Number(of(name) ?? 0);
+    return ms > 0 && ms <= asked ? [] : [`${name} ${ms === 0 ? "none" : ms} instead of ${asked}`];
+  });
+  return [
+    ...(longer.length === 0
+      ? []
+      : [
+          `gives connections longer limits than were asked for, as a pooler does that drops them (ms: ${longer.join(", ")}): a process that stands still may hold up all others. Let the role keep them: docs/postgres-operation.md#poolers`,
+        ]),
+    ...(of("synchronous_commit") === "off"
+      ? [
+          "acknowledges what is not on its disk (synchronous_commit is off): what a run was told is on record may be gone after a crash of the server. docs/postgres.md says what rests on it",
+        ]
+      : []),
+  ];
+};
+
+const tooOld = (place: string, version: number): RecorderError =>
+  new RecorderError({
+    reason: "bad_option",
+    run_id: "",
+    message: `${place} is on a server of ${Number.isFinite(version) ? `version ${Math.floor(version / majorVersion)}` : "no known version"}, and the recorder needs PostgreSQL ${oldestVersion / majorVersion} or newer`,
+  });
