@@ -7,6 +7,8 @@ const lost = "test/recorder/postgres/PostgresLost.test.ts";
 const failures = "test/recorder/postgres/PostgresFailures.test.ts";
 const shared = "test/recorder/postgres/PostgresShared.test.ts";
 const pooler = "test/recorder/postgres/PostgresPooler.test.ts";
+const server = "test/recorder/postgres/PostgresServer.test.ts";
+const deliveries = "test/recorder/postgres/PostgresDeliveries.test.ts";
 const store = "test/recorder/store/RunStore.test.ts";
 
 /** The mutants of addresses and roles, of what is demanded of a server, and of what its errors mean. */
@@ -58,6 +60,43 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "Effect.catchIf(this.#withTables(statement), isUndecided,",
     replace: "Effect.catchIf(this.#withTables(statement), () => false,",
     proofs: [{ test: lost, named: "of which its server has lost track" }],
+  },
+  {
+    name: "each statement of a read sees a moment of its own",
+    breaks: "a record is that of one moment",
+    within: "read",
+    find: '"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"',
+    replace: '"BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"',
+    proofs: [
+      {
+        test: "test/recorder/postgres/PostgresRunRecorder.test.ts",
+        named: "is that of one moment for a look at its run",
+      },
+    ],
+  },
+  {
+    name: "what nobody may come back to any more is kept",
+    breaks: "what a client is sent is kept for as long as its run lingers, docs/postgres.md",
+    within: "make",
+    find: "DELETE FROM {deliveries} WHERE expires_at < now()",
+    replace: "DELETE FROM {deliveries} WHERE expires_at < now() - interval '1 day'",
+    proofs: [{ test: deliveries, named: "forgets what has expired" }],
+  },
+  {
+    name: "a response that lives is forgotten as soon as one that has ended",
+    breaks: "what a client is sent is kept for as long as its run lingers, docs/postgres.md",
+    within: "silentKeptMs",
+    find: "export const silentKeptMs = 60_000;",
+    replace: "export const silentKeptMs = 0;",
+    proofs: [{ test: deliveries, named: "keeps a live one" }],
+  },
+  {
+    name: "a role shows no certificate",
+    breaks: "an address names the certificate of its role, docs/postgres.md",
+    within: "tlsOf",
+    find: "...(certificate === undefined ? {} : { cert: readFileSync(certificate) }),",
+    replace: "",
+    proofs: [{ test: server, named: "a role is known by the certificate" }],
   },
   {
     name: "a standby is a database of which nothing is known",

@@ -87,7 +87,16 @@ export interface Listening {
   /** Certificate and key of the server, as PEM. */
   readonly certificate: string;
   readonly key: string;
+  /** Roles that are known by a certificate alone, and who signs those, as PEM. */
+  readonly certified?: { readonly roles: ReadonlyArray<string>; readonly root: string };
 }
+
+const accessOf = ({ certified }: Listening): string =>
+  [
+    "local all all trust",
+    ...(certified?.roles ?? []).map((role) => `hostssl all ${role} all cert`),
+    "host all all all scram-sha-256\n",
+  ].join("\n");
 
 /**
  * Makes a server and starts it.
@@ -142,13 +151,26 @@ export const make = (
           "ssl=on",
           `ssl_cert_file='${write("server.pem", listening.certificate)}'`,
           `ssl_key_file='${write("server.key", listening.key)}'`,
-          `hba_file='${write("hba.conf", "local all all trust\nhost all all all scram-sha-256\n")}'`,
+          ...(listening.certified === undefined
+            ? []
+            : [`ssl_ca_file='${write("roles.pem", listening.certified.root)}'`]),
+          `hba_file='${write("hba.conf", accessOf(listening))}'`,
         ];
   const options = [...settings, ...listens, ...more, `unix_socket_directories='${root}'`]
     .map((setting) => `-c ${setting}`)
     .join(" ");
+  const runMeanwhile = async (program: string, args: ReadonlyArray<string>): Promise<string> => {
+    const [command, all] = commandOf(program, args);
+    const { stdout } = await promisify(execFile)(command, all, {
+      cwd: root,
+      encoding: "utf8",
+      maxBuffer: 64 * 1024 * 1024,
+    });
+    return stdout.trim();
+  };
   // Its output goes to a file: a pipe that it keeps open would never end.
-  const start = () => void run("pg_ctl", "-D", data, "-w", "-l", join(root, "log"), "-o", options, "start");
+  const starting = ["-D", data, "-w", "-l", join(root, "log"), "-o", options];
+  const start = () => void run("pg_ctl", ...starting, "start");
   const stop = (mode: string) => void run("pg_ctl", "-D", data, "-w", "-m", mode, "stop");
   start();
   const port = listening?.port ?? portDefault;
@@ -159,15 +181,7 @@ export const make = (
     socket: root,
     address: (database) => `postgres:///${database}?user=${superuser}&host=${encodeURIComponent(root)}&port=${port}`,
     psql: (database, sql) => run("psql", ...asking(database, sql)).trim(),
-    query: async (database, sql) => {
-      const [command, all] = commandOf("psql", asking(database, sql));
-      const { stdout } = await promisify(execFile)(command, all, {
-        cwd: root,
-        encoding: "utf8",
-        maxBuffer: 64 * 1024 * 1024,
-      });
-      return stdout.trim();
-    },
+    query: (database, sql) => runMeanwhile("psql", asking(database, sql)),
     pid: () => Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]),
     stop,
     start,

@@ -1,11 +1,12 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Redacted } from "effect";
 import * as Cluster from "../../../scripts/postgres/Cluster.ts";
+import * as PostgresClient from "../../../src/recorder/postgres/PostgresClient.ts";
 import * as E from "../Entries.ts";
 import { record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
@@ -25,17 +26,34 @@ const freePort = () =>
     });
   });
 
+/** Makes a certificate that signs itself, and its key. */
+const selfSigned = (name: string, out: string, keyOut: string, ...more: ReadonlyArray<string>) => {
+  const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", keyOut, "-out", out];
+  execFileSync("openssl", [...made, "-subj", `/CN=${name}`, ...more], { stdio: "ignore" });
+};
+
+/** Files of a role's certificate, as the parameters of an address. */
+const ofRole = (name: string) => [join(folder, `${name}.pem`), join(folder, `${name}.key`)] as const;
+const shown = (name: string) =>
+  ofRole(name)
+    .map((file, index) => `&${index === 0 ? "sslcert" : "sslkey"}=${encodeURIComponent(file)}`)
+    .join("");
+
 beforeAll(async () => {
-  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
-  const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", certificate];
-  execFileSync("openssl", [...made, ...subject], { stdio: "ignore" });
+  selfSigned("localhost", certificate, key, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1");
+  selfSigned("certified", ...ofRole("known"));
+  // A role of the same name that somebody else vouches for.
+  selfSigned("certified", ...ofRole("stranger"));
   const programs = Cluster.programs();
   if (programs === undefined) throw new Error("the suite has started one");
   port = await freePort();
   const [pem, pemKey] = [readFileSync(certificate, "utf8"), readFileSync(key, "utf8")];
-  cluster = Cluster.make(programs, { port, certificate: pem, key: pemKey });
+  const certified = { roles: ["certified", "uncertified"], root: readFileSync(ofRole("known")[0], "utf8") };
+  cluster = Cluster.make(programs, { port, certificate: pem, key: pemKey, certified });
   cluster.psql("postgres", `CREATE ROLE gateway LOGIN PASSWORD '${secret}'`);
   cluster.psql("postgres", "CREATE DATABASE runs OWNER gateway");
+  for (const role of certified.roles) cluster.psql("postgres", `CREATE ROLE ${role} LOGIN`);
+  cluster.psql("postgres", "CREATE DATABASE certified OWNER certified");
 }, 60_000);
 
 afterAll(() => {
@@ -91,6 +109,56 @@ describe("PostgresRunRecorder over a network", () => {
       const error = yield* Effect.flip(Effect.scoped(opened(at("localhost", "sslmode=require"), wrong)));
       assert.match(error.message, /refuses this program's role or password/);
       assert.notInclude(`${error.message} ${String(error.cause)} ${JSON.stringify(error)}`, "another secret");
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("a role is known by the certificate that its address names, and by no other", () =>
+    Effect.gen(function* () {
+      const root = `sslmode=verify-full&sslrootcert=${encodeURIComponent(certificate)}`;
+      const as = (role: string, more: string) => `postgres://${role}@localhost:${port}/certified?${root}${more}`;
+      const open = (address: string) => Databases.open({ address, lockWaitMs: 200 });
+      const recorder = yield* open(as("certified", shown("known")));
+      yield* recorder.write("r", [E.begun("r")]);
+      assert.strictEqual(
+        cluster.psql("certified", "SELECT DISTINCT client_dn FROM pg_stat_ssl WHERE client_dn IS NOT NULL"),
+        "/CN=certified",
+      );
+      const none = ["", `&sslcert=${encodeURIComponent(ofRole("known")[0])}`];
+      const others = [as("uncertified", shown("known")), as("certified", shown("stranger"))];
+      const refused = [...none.map((it) => as("certified", it)), ...others];
+      for (const address of refused) {
+        const error = yield* Effect.flip(Effect.scoped(open(address)));
+        assert.deepInclude(error, { reason: "unavailable" });
+        assert.match(error.message, /refuses this program's role or password, or its certificate/, address);
+      }
+      const missing = yield* Effect.flip(Effect.scoped(open(as("certified", "&sslcert=/none/there.pem"))));
+      assert.match(missing.message, /ENOENT.*there\.pem/);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("a password that was changed is read from its file by the next connection, and nothing starts anew", () =>
+    Effect.gen(function* () {
+      const role = `rotated_${process.pid}`;
+      cluster.psql("postgres", `CREATE ROLE ${role} LOGIN PASSWORD 'the first'`);
+      cluster.psql("postgres", `CREATE DATABASE ${role} OWNER ${role}`);
+      const file = join(folder, "password");
+      writeFileSync(file, "the first\n");
+      const address = `postgres://${role}@localhost:${port}/${role}?sslmode=require`;
+      const given = PostgresClient.passwordOf({ PGPASSWORD_FILE: file });
+      if (given === undefined) return assert.fail("a file was named");
+      const recorder = yield* Databases.open({ address, password: given, lockWaitMs: 200 });
+      yield* recorder.write("r", [E.begun("r")]);
+      const rotated = `ALTER ROLE ${role} PASSWORD 'the second'`;
+      const cut = `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = '${role}'`;
+      cluster.psql("postgres", rotated);
+      // What is connected stays so.
+      yield* recorder.write("r", [E.attempt(1)]);
+      cluster.psql("postgres", cut);
+      const error = yield* Effect.flip(recorder.write("r", [E.noted(1)]));
+      assert.match(error.message, /refuses this program's role or password/);
+      writeFileSync(file, "the second\n");
+      yield* recorder.write("r", [E.noted(1)]);
+      assert.deepStrictEqual(yield* record(recorder, "r"), E.folded([E.begun("r"), E.attempt(1), E.noted(1)]));
     }).pipe(Effect.scoped),
   );
 
