@@ -49,7 +49,7 @@ const inPostgres = Effect.gen(function* () {
   const store = cluster
     .address("postgres")
     .replace(encodeURIComponent(cluster.socket), encodeURIComponent(proxy.socket));
-  return { store, proxy } satisfies Place;
+  return { store, proxy, restart: cluster.restart } satisfies Place;
 });
 
 const place: typeof inFile = values.store === "postgres" ? inPostgres : inFile;

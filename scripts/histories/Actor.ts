@@ -213,7 +213,7 @@ class Actor {
       this.#log.write({ n, kind, run, id, ...more, from: now() });
       return Effect.match(operation(id), {
         onSuccess: (value) => {
-          const record = isRecord(value) ? { saw: notesOf(value) } : {};
+          const record = isRecord(value) ? { saw: notesOf(value), asked: questionsOf(value) } : {};
           this.#log.write({ n, to: now(), outcome: kind === "release" ? "unknown" : "ok", ...record });
           taken(value);
         },
@@ -232,6 +232,9 @@ const isRecord = (value: unknown): value is RunRecord =>
 
 const notesOf = ({ evidence }: RunRecord): ReadonlyArray<number> =>
   [...evidence.first, ...evidence.last].map(({ at_ms }) => at_ms);
+
+const questionsOf = ({ questions }: RunRecord): ReadonlyArray<number> =>
+  questions.flatMap(({ asked_at }) => (asked_at === undefined ? [] : [asked_at]));
 
 const layerOf = ({ actor, leaseMs, store }: Life) => {
   const options = { process: actor, leaseMs, retention: false } as const;

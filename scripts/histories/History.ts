@@ -31,6 +31,8 @@ const Over = Schema.Struct({
   reason: Schema.optionalKey(Schema.String),
   /** The notes that a claim or a read has found, in their order. */
   saw: Schema.optionalKey(Schema.Array(Schema.Natural)),
+  /** The questions that it has found. */
+  asked: Schema.optionalKey(Schema.Array(Schema.Natural)),
 });
 
 const Line = Schema.Union([Over, Begun]);
@@ -45,6 +47,7 @@ export interface Operation extends Omit<typeof Begun.Type, "n"> {
   readonly outcome: typeof Outcome.Type;
   readonly reason?: string | undefined;
   readonly saw?: ReadonlyArray<number> | undefined;
+  readonly asked?: ReadonlyArray<number> | undefined;
 }
 
 /** The exit code of a process that has found its store away when it began: the next life of it tries again. */
@@ -92,7 +95,8 @@ export const operations = (path: string, actor: string): ReadonlyArray<Operation
     if ("outcome" in line) return [];
     const { n, ...begun } = line;
     const end = over.get(n);
-    return [{ actor, ...begun, to: end?.to, outcome: end?.outcome ?? "unknown", reason: end?.reason, saw: end?.saw }];
+    const { asked, outcome = "unknown", reason, saw, to } = end ?? {};
+    return [{ actor, ...begun, to, outcome, reason, saw, asked }];
   });
 };
 

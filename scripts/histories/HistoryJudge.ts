@@ -61,6 +61,61 @@ const isLateFact = (all: OneRun["all"], note: Operation, drivers: ReadonlyArray<
   return gaveBack.some(isUnderWay) && drivers.some(isFree);
 };
 
+/** Whether an operation of the run's driver was taken. A park leaves no trace: only its acknowledgement says so. */
+const isTaken = (final: Final, it: Operation): boolean =>
+  it.kind === "park" ? acknowledged(it) : maybe(it) && isThere(final, it) === true;
+
+/**
+ * Whether another process has taken a run before an operation was taken, whichever was over first: a claim finds every question that
+ * was asked before it, and no run that has ended is claimed.
+ */
+const isBehind = (it: Operation, claim: Operation): boolean => {
+  if (before(claim, it) || before(it, claim)) return before(claim, it);
+  return it.kind === "end" || (it.kind === "ask" && claim.asked !== undefined && !claim.asked.includes(it.id));
+};
+
+/** Whether a process may have driven the run again behind another one's claim, or that one may have given it back by then. */
+const mayWrite = (all: OneRun["all"], it: Operation, claim: Operation): boolean => {
+  const over = it.to ?? Number.POSITIVE_INFINITY;
+  const since = all.filter((other) => maybe(other) && other.from < over && !before(other, claim));
+  const taking = of(since, "claim", "start").filter(({ actor }) => actor === it.actor);
+  const givingBack = of(since, "park", "release", "end").filter(({ actor }) => actor !== it.actor);
+  return taking.length > 0 || givingBack.length > 0;
+};
+
+/** The claim, or the start, of another process behind which an old owner has asked, parked or ended a run. */
+const overtaken = ({ all, final }: OneRun): ReadonlyArray<string> => {
+  const claims = of(all, "claim", "start").filter(acknowledged);
+  return of(all, "ask", "park", "end").flatMap((it) => {
+    if (!isTaken(final, it)) return [];
+    const others = claims.filter((claim) => claim.actor !== it.actor && isBehind(it, claim));
+    const last = others.find((claim) => !mayWrite(all, it, claim));
+    return last === undefined ? [] : [`${named(it)} stands behind ${named(last)}`];
+  });
+};
+
+/** Notes of who did not drive the run, by the order of its record. */
+const strayNotes = ({ all, final }: OneRun): ReadonlyArray<string> => {
+  const claims = of(all, "claim").filter((it) => acknowledged(it) && it.saw !== undefined);
+  const starts = of(all, "start").filter(maybe);
+  const begun = starts.some(acknowledged) ? starts.filter(acknowledged) : starts;
+  return final.notes.flatMap((id, at) => {
+    const note = of(all, "note").find((it) => it.id === id);
+    if (note === undefined) return [`note ${id} is nobody's`];
+    const earlier = claims.filter((it) => (it.saw?.length ?? 0) <= at);
+    const last = Math.max(-1, ...earlier.map((it) => it.saw?.length ?? 0));
+    const latest = earlier.filter((it) => it.saw?.length === last);
+    // Of claims that found the same notes the one that was over first is not the last.
+    const drivers = latest.length === 0 ? begun : latest.filter((it) => !latest.some((other) => before(it, other)));
+    if (drivers.some(({ actor }) => actor === note.actor)) return [];
+    if (isLateFact(all, note, drivers)) return [];
+    const silent = of(all, "claim").some(
+      (it) => it.actor === note.actor && it.outcome === "unknown" && it.from < (note.to ?? Infinity),
+    );
+    return silent ? [] : [`${named(note)} stands behind ${drivers.map(named).join(" and ")}`];
+  });
+};
+
 const rules = {
   /** What was acknowledged is on record. */
   missing: ({ all, final, isKnown }: OneRun & { readonly isKnown: boolean }) => [
@@ -109,12 +164,15 @@ const rules = {
   /** Who claims or reads finds all that was acknowledged before, in the order of the record. */
   seen: ({ all, final }: OneRun) =>
     all.flatMap((it) => {
-      const { saw } = it;
+      const { asked, saw } = it;
       if (saw === undefined || !acknowledged(it)) return [];
+      const unheard = of(all, "ask").filter(
+        (ask) => acknowledged(ask) && before(ask, it) && asked !== undefined && !asked.includes(ask.id),
+      );
       const due = of(all, "note").filter((note) => acknowledged(note) && before(note, it) && !saw.includes(note.id));
       const isPrefix = saw.every((id, at) => final.notes[at] === id);
       return [
-        ...due.map((note) => `${named(it)} has not found ${named(note)}`),
+        ...[...due, ...unheard].map((missed) => `${named(it)} has not found ${named(missed)}`),
         ...(isPrefix || due.length > 0 || saw.some((id) => !final.notes.includes(id))
           ? []
           : [`${named(it)} has found another order`]),
@@ -124,27 +182,8 @@ const rules = {
       ];
     }),
 
-  /** A note belongs to the process that drove the run when it was written: behind a claim no earlier owner writes. */
-  owner: ({ all, final }: OneRun) => {
-    const claims = of(all, "claim").filter((it) => acknowledged(it) && it.saw !== undefined);
-    const starts = of(all, "start").filter(maybe);
-    const begun = starts.some(acknowledged) ? starts.filter(acknowledged) : starts;
-    return final.notes.flatMap((id, at) => {
-      const note = of(all, "note").find((it) => it.id === id);
-      if (note === undefined) return [`note ${id} is nobody's`];
-      const earlier = claims.filter((it) => (it.saw?.length ?? 0) <= at);
-      const last = Math.max(-1, ...earlier.map((it) => it.saw?.length ?? 0));
-      const latest = earlier.filter((it) => it.saw?.length === last);
-      // Of claims that found the same notes the one that was over first is not the last.
-      const drivers = latest.length === 0 ? begun : latest.filter((it) => !latest.some((other) => before(it, other)));
-      if (drivers.some(({ actor }) => actor === note.actor)) return [];
-      if (isLateFact(all, note, drivers)) return [];
-      const silent = of(all, "claim").some(
-        (it) => it.actor === note.actor && it.outcome === "unknown" && it.from < (note.to ?? Infinity),
-      );
-      return silent ? [] : [`${named(note)} stands behind ${drivers.map(named).join(" and ")}`];
-    });
-  },
+  /** What is written belongs to the process that drove the run when it was written: behind a claim no earlier owner writes. */
+  owner: ({ all, final }: OneRun) => [...overtaken({ all, final }), ...strayNotes({ all, final })],
 
   /** Who has parked a run writes it only after another claim. */
   parked: ({ all }: OneRun) =>

@@ -22,6 +22,8 @@ export interface Place {
   readonly store: string;
   /** The way of the processes to their server. */
   readonly proxy?: SocketProxy;
+  /** Stops the server, at once or in order, and starts it again; left out where it is not the history's own. */
+  readonly restart?: (mode: "fast" | "immediate") => Promise<void>;
 }
 
 /** What is wrong with a history, each problem with what its processes wrote down of its run: it cannot be played again as it was. */
@@ -34,12 +36,12 @@ export const told = ({ operations, problems }: Played): ReadonlyArray<string> =>
 ];
 
 /** What happened, in numbers. */
-export const counted = ({ kills, operations, resets, stops }: Happened): string => {
+export const counted = ({ kills, operations, resets, restarts, stops }: Happened): string => {
   const taken = Object.entries(Object.groupBy(operations, ({ kind }) => kind)).map(
     ([kind, all]) => `${all.filter((it) => it.outcome === "ok").length} ${kind}`,
   );
   const count = (outcome: string) => operations.filter((it) => it.outcome === outcome).length;
-  return `${operations.length} operations (${count("ok")} taken: ${taken.join(", ")}; ${count("refused")} refused, ${count("unknown")} unknown), ${kills} kills, ${stops} stops, ${resets} resets`;
+  return `${operations.length} operations (${count("ok")} taken: ${taken.join(", ")}; ${count("refused")} refused, ${count("unknown")} unknown), ${kills} kills, ${stops} stops, ${resets} resets, ${restarts} restarts`;
 };
 
 /** How a history is drawn. */
@@ -57,6 +59,7 @@ export interface Happened {
   readonly kills: number;
   readonly stops: number;
   readonly resets: number;
+  readonly restarts: number;
 }
 
 /** Longest that a history may take that goes on until something holds of it, in seconds. */
@@ -65,13 +68,14 @@ export const secondsMax = 150;
 /**
  * Whether a history proves something: in one in which nothing was taken, refused or killed nothing could go wrong.
  *
- * @param isCut connections break in it
+ * @param place where it is played: connections break there only where there is a way to a server, which may start again
  */
-export const isRich = ({ kills, operations, resets }: Happened, isCut: boolean): boolean =>
+export const isRich = ({ kills, operations, resets, restarts }: Happened, { proxy, restart }: Place): boolean =>
   operations.filter(({ outcome }) => outcome === "ok").length > 30 &&
   operations.filter(({ reason }) => reason === "owned" || reason === "fenced").length > 5 &&
   kills > 0 &&
-  (resets > 0 || !isCut);
+  (resets > 0 || proxy === undefined) &&
+  (restarts > 0 || restart === undefined);
 
 /** What was played. */
 export interface Played extends Happened {
@@ -127,7 +131,7 @@ export const play = (given: Given, place: Place): Effect.Effect<Played, unknown,
       (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
     );
     const plans = draw({ ...given, seconds: given.until === undefined ? given.seconds : secondsMax });
-    const counts = { kills: 0, stops: 0, resets: 0 };
+    const counts = { kills: 0, stops: 0, resets: 0, restarts: 0 };
     const actors = plans.flat().map(({ actor }) => actor);
     const written = () => actors.flatMap((actor) => operations(logOf(folder, actor), actor));
     const begunAt = performance.now();
@@ -148,15 +152,28 @@ export const play = (given: Given, place: Place): Effect.Effect<Played, unknown,
 
 const logOf = (folder: string, actor: string): string => join(folder, `${actor}.log`);
 
-/** Breaks all connections at drawn moments, for good while the history lasts. */
-const resetting = ({ seed }: Given, { proxy }: Place, counts: { resets: number }): Effect.Effect<never> => {
+/** Breaks all connections at drawn moments, for good while the history lasts: those of the way, or the server with them. */
+const resetting = (
+  { seed }: Given,
+  { proxy, restart }: Place,
+  counts: { resets: number; restarts: number },
+): Effect.Effect<never> => {
   if (proxy === undefined) return Effect.never;
   const random = seeded(seed * 7 + 3);
+  let breaks = 0;
   return Effect.forever(
     Effect.gen(function* () {
       yield* Effect.sleep(500 + random() * 2_500);
+      const dice = random();
+      breaks += 1;
+      // The third break is one in every history, so that none has to be waited for.
+      if (restart !== undefined && (breaks === 3 || dice > 0.88)) {
+        counts.restarts += 1;
+        // A server that is left down holds nothing against which a history could be judged.
+        return yield* Effect.uninterruptible(Effect.promise(() => restart(random() < 0.5 ? "fast" : "immediate")));
+      }
       counts.resets += 1;
-      if (random() < 0.7) return proxy.reset();
+      if (dice < 0.62) return proxy.reset();
       proxy.cut(true);
       yield* Effect.sleep(200 + random() * 1_000);
       proxy.cut(false);

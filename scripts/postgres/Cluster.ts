@@ -34,6 +34,8 @@ export interface Cluster {
   /** Stops it as `pg_ctl` calls it, and starts it again. */
   readonly stop: (mode: "fast" | "immediate") => void;
   readonly start: () => void;
+  /** The same, one after the other, while this process does other things. */
+  readonly restart: (mode: "fast" | "immediate") => Promise<void>;
   /** Stops it and removes its folder. */
   readonly remove: () => void;
 }
@@ -185,6 +187,7 @@ export const make = (
     pid: () => Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]),
     stop,
     start,
+    restart: async (mode) => void (await runMeanwhile("pg_ctl", [...starting, "-m", mode, "restart"])),
     remove: () => {
       try {
         stop("immediate");

@@ -89,6 +89,37 @@ const good: Readonly<Record<string, History>> = {
     ],
     finals: [final([5, 3], { end: 6 })],
   },
+  "whose question came while another process claimed the run, which has found it": {
+    operations: [
+      did("a", "start", 1),
+      did("a", "ask", 2, { revision: 1, from: 1_000, to: 9_000 }),
+      did("b", "claim", 3, { from: 2_000, to: 9_100, saw: [], asked: [2] }),
+      did("b", "end", 4, { from: 10_000, to: 10_100 }),
+    ],
+    finals: [final([], { questions: [{ id: 2, revision: 1 }], end: 4 })],
+  },
+  "whose old owner, which did not know yet that it had given the run back, ended it when nobody drove it": {
+    operations: [
+      did("a", "start", 1),
+      did("a", "park", 2, { from: 1_000, to: 9_000 }),
+      did("b", "claim", 3, { from: 2_000, to: 2_100, saw: [], asked: [] }),
+      did("b", "release", 4, { from: 3_000, to: 3_100, outcome: "unknown" }),
+      did("a", "end", 5, { from: 4_000, to: 4_100 }),
+    ],
+    finals: [final([], { end: 5 })],
+  },
+  "whose old owner has taken it again before it asks, parks and ends it": {
+    operations: [
+      did("a", "start", 1),
+      did("b", "claim", 2, { saw: [], asked: [] }),
+      did("a", "claim", 3, { outcome: "unknown", to: undefined }),
+      did("a", "ask", 4, { revision: 1 }),
+      did("a", "park", 5),
+      did("a", "claim", 6, { saw: [], asked: [4] }),
+      did("a", "end", 7),
+    ],
+    finals: [final([], { questions: [{ id: 4, revision: 1 }], end: 7 })],
+  },
 };
 
 const bad: Readonly<Record<string, History & { readonly rule: Rule }>> = {
@@ -148,7 +179,7 @@ const bad: Readonly<Record<string, History & { readonly rule: Rule }>> = {
   },
   "a run ends twice": {
     rule: "end",
-    operations: [did("a", "start", 1), did("a", "end", 2), did("b", "end", 3)],
+    operations: [did("a", "start", 1), did("a", "end", 2), did("a", "end", 3)],
     finals: [final([], { end: 3 })],
   },
   "a run has lost its end": {
@@ -170,6 +201,16 @@ const bad: Readonly<Record<string, History & { readonly rule: Rule }>> = {
       did("a", "claim", 4, { saw: [] }),
     ],
     finals: [final([2])],
+  },
+  "a claim has not found a question that was acknowledged before": {
+    rule: "seen",
+    operations: [
+      did("a", "start", 1),
+      did("a", "ask", 2, { revision: 1 }),
+      did("a", "park", 3),
+      did("b", "claim", 4, { saw: [], asked: [] }),
+    ],
+    finals: [final([], { questions: [{ id: 2, revision: 1 }] })],
   },
   "a read has found another order": {
     rule: "seen",
@@ -241,6 +282,63 @@ const bad: Readonly<Record<string, History & { readonly rule: Rule }>> = {
     rule: "owner",
     operations: [did("a", "start", 1), did("b", "note", 2)],
     finals: [final([2])],
+  },
+  "an old owner asks behind a claim": {
+    rule: "owner",
+    operations: [did("a", "start", 1), did("b", "claim", 2, { saw: [] }), did("a", "ask", 3, { revision: 1 })],
+    finals: [final([], { questions: [{ id: 3, revision: 1 }] })],
+  },
+  "an old owner that does not know what came of it has asked behind a claim": {
+    rule: "owner",
+    operations: [
+      did("a", "start", 1),
+      did("b", "claim", 2, { saw: [] }),
+      did("a", "ask", 3, { revision: 1, outcome: "unknown", to: undefined }),
+    ],
+    finals: [final([], { questions: [{ id: 3, revision: 1 }] })],
+  },
+  "an old owner's question was under way when the run was claimed, and the claim has not found it": {
+    rule: "owner",
+    operations: [
+      did("a", "start", 1),
+      did("a", "ask", 2, { revision: 1, from: 100_000, to: 900_000 }),
+      did("b", "claim", 3, { from: 200_000, to: 200_100, saw: [], asked: [] }),
+    ],
+    finals: [final([], { questions: [{ id: 2, revision: 1 }] })],
+  },
+  "an old owner parks behind a claim": {
+    rule: "owner",
+    operations: [did("a", "start", 1), did("b", "claim", 2, { saw: [] }), did("a", "park", 3)],
+    finals: [final([])],
+  },
+  "an old owner ends a run behind a claim": {
+    rule: "owner",
+    operations: [did("a", "start", 1), did("b", "claim", 2, { saw: [] }), did("a", "end", 3)],
+    finals: [final([], { end: 3 })],
+  },
+  "an old owner's end was under way when the run was claimed, and came behind that": {
+    rule: "owner",
+    operations: [
+      did("a", "start", 1),
+      did("a", "end", 2, { from: 100_000, to: undefined, outcome: "unknown" }),
+      did("b", "claim", 3, { from: 200_000, to: 200_100, saw: [] }),
+    ],
+    finals: [final([], { end: 2 })],
+  },
+  "an old owner that has claimed before ends a run behind the next claim": {
+    rule: "owner",
+    operations: [
+      did("a", "start", 1),
+      did("b", "claim", 2, { saw: [] }),
+      did("c", "claim", 3, { saw: [] }),
+      did("b", "end", 4),
+    ],
+    finals: [final([], { end: 4 })],
+  },
+  "a process ends a run that another one has begun, and that it never claimed": {
+    rule: "owner",
+    operations: [did("a", "start", 1), did("b", "end", 2)],
+    finals: [final([], { end: 2 })],
   },
   "who has parked a run writes it": {
     rule: "parked",

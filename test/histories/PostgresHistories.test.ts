@@ -1,29 +1,41 @@
 /**
- * Plays one history of real processes over PostgreSQL, whose connections break. `npm run histories -- --store postgres` plays a longer
- * one.
+ * Plays histories of real processes over a PostgreSQL of their own, whose connections break and which starts again.
+ * `npm run histories -- --store postgres` plays a longer one.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { inject } from "vitest";
 import { counted, type Happened, isRich, play, told } from "../../scripts/histories/Playing.ts";
+import * as Cluster from "../../scripts/postgres/Cluster.ts";
 import * as SocketProxy from "../../scripts/postgres/SocketProxy.ts";
-import * as Databases from "../recorder/postgres/Databases.ts";
+import { again, processes, seeds } from "./Seeds.ts";
 
-const seed = Number(process.env.HISTORY_SEED ?? 20_261_123);
-
-describe("Processes over one PostgreSQL that are stopped, killed and cut off", () => {
-  it.live(
-    `were told what the server holds, from seed ${seed}`,
-    () =>
-      Effect.gen(function* () {
-        const socket = inject("postgresSocket");
-        const proxy = yield* SocketProxy.make(socket);
-        const store = (yield* Databases.empty).replace(encodeURIComponent(socket), encodeURIComponent(proxy.socket));
-        const given = { seed, processes: 3, seconds: 12, until: (so: Happened) => isRich(so, true) };
-        const played = yield* play(given, { store, proxy });
-        assert.deepStrictEqual(told(played), [], `HISTORY_SEED=${seed}`);
-        assert.isTrue(isRich(played, true), `HISTORY_SEED=${seed}: ${counted(played)}`);
-      }).pipe(Effect.scoped),
-    240_000,
+/** A server that no other test uses, and the way to it. */
+const own = Effect.gen(function* () {
+  const cluster = yield* Effect.acquireRelease(
+    Effect.sync(() => Cluster.make(Cluster.programs() ?? "")),
+    (it) => Effect.sync(() => it.remove()),
   );
+  const proxy = yield* SocketProxy.make(cluster.socket);
+  const store = cluster
+    .address("postgres")
+    .replace(encodeURIComponent(cluster.socket), encodeURIComponent(proxy.socket));
+  return { store, proxy, restart: cluster.restart };
+});
+
+describe("Processes over one PostgreSQL that are stopped, killed and cut off, and whose server starts again", () => {
+  for (const seed of seeds) {
+    it.live(
+      `were told what the server holds, from seed ${seed}`,
+      () =>
+        Effect.gen(function* () {
+          const place = yield* own;
+          const given = { seed, processes, seconds: 12, until: (so: Happened) => isRich(so, place) };
+          const played = yield* play(given, place);
+          console.log(`seed ${seed}, postgres: ${counted(played)}`);
+          assert.deepStrictEqual(told(played), [], again(seed, "postgres"));
+          assert.isTrue(isRich(played, place), `${again(seed, "postgres")}: ${counted(played)}`);
+        }).pipe(Effect.scoped),
+      240_000,
+    );
+  }
 });
