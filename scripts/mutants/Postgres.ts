@@ -14,6 +14,7 @@ const sweep = "test/recorder/postgres/PostgresSweep.test.ts";
 const shelves = "test/recorder/postgres/PostgresShelves.test.ts";
 const change = "test/recorder/sql/RecordChange.test.ts";
 const server = "test/recorder/postgres/PostgresServer.test.ts";
+const claims = "test/recorder/postgres/PostgresClaims.test.ts";
 
 /** The mutants of `src/recorder/postgres`, `src/recorder/sql/postgres` and `src/recorder/store`. */
 export const mutants: ReadonlyArray<Mutant> = [
@@ -323,5 +324,37 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: 'if (name !== "__proto__") changed[name] = change;',
     replace: 'if (name !== "") changed[name] = change;',
     proofs: [{ test: change, named: "whatever became of it" }],
+  },
+  {
+    name: "each claim is a transaction of its own",
+    breaks: "a dead gateway's runs are decided within a lease and 5 s, DESIGN 18",
+    within: "#work",
+    find: "this.#waiting.splice(0, claimsMax)",
+    replace: "this.#waiting.splice(0, 1)",
+    proofs: [{ test: claims, named: "share their transactions" }],
+  },
+  {
+    name: "two claims of one transaction take the same run",
+    breaks: "one owner of a run",
+    within: "claiming",
+    find: 'const refusal = free.has(one.runId) ? "owned" : refusalOf(',
+    replace: "const refusal = refusalOf(",
+    proofs: [{ test: claims, named: "each for its own reason" }],
+  },
+  {
+    name: "a run that was claimed for a caller who has left is kept",
+    breaks: "L10: a run without a driver can be taken over",
+    within: "#made",
+    find: "if (one.isLeft) left.push(one.runId);",
+    replace: "",
+    proofs: [{ test: claims, named: "whose caller has left meanwhile" }],
+  },
+  {
+    name: "each part of each run is a statement of its own",
+    breaks: "a dead gateway's runs are decided within a lease and 5 s, DESIGN 18",
+    within: "saveTogether",
+    find: "if (shelved.length > 0) yield* SqlParts.save(tables, shelved);",
+    replace: "for (const one of shelved) yield* SqlParts.save(tables, [one]);",
+    proofs: [{ test: claims, named: "share their transactions" }],
   },
 ];

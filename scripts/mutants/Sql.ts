@@ -55,7 +55,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a process takes a run over that its own stream has lost and does not know of",
     breaks: "one owner of a run",
-    within: "claiming",
+    within: "refusalOf",
     find: "const isHere = mine !== undefined && mine.lease !== held.id && mine.told === undefined;",
     replace: "const isHere = mine === undefined && mine !== undefined;",
     proofs: [{ test: lease, named: "is not its again before" }],

@@ -70,7 +70,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "what a dead process had waited is forgotten",
     breaks: "a run that is taken up goes on with what is left of its time",
     within: "claiming",
-    find: "owners.find(({ id }) => id === owned.owner)?.renewedAt",
+    find: "owners?.find(({ id }) => id === rows.get(runId)?.owner)?.renewedAt",
     replace: "undefined",
     proofs: [{ test: deaths, named: "leaves it to be taken up" }],
   },

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { assert, describe, it } from "@effect/vitest";
 import { cpuNsWithEnded, endedNs, type FamilyReading } from "../../scripts/bench/gateway/ProcessMeter.ts";
-import { cooldownRow, gatewaysRows } from "../../scripts/bench/store/GatewayRows.ts";
+import { cooldownRow, deathRow, gatewaysRows } from "../../scripts/bench/store/GatewayRows.ts";
 import type { Cost, Gateways, Measured } from "../../scripts/bench/store/Gateways.ts";
 import { parts, read } from "../../scripts/bench/store/Options.ts";
 import { type Kinds, kindsOf } from "../../scripts/bench/store/Statements.ts";
@@ -165,6 +165,26 @@ describe("the bars of the store", () => {
 
 const cost = (gateway: number): Cost => ({ gateway, server: 200, wal: 4_000 });
 const kinds: Kinds = { all: 2, transactions: 0.3, facts: 0, deliveries: 0, notifies: 0 };
+const died = (decidedMs: number) => ({
+  runs: 1_000,
+  decidedMs,
+  knownMs: 900,
+  gateways: 700,
+  server: 300,
+  statements: kinds,
+  commonest: [],
+});
+
+describe("the bar of a dead gateway's runs", () => {
+  it("is the slowest of the deaths, five seconds behind the lease", () => {
+    assert.deepStrictEqual(
+      [deathRow([died(900), died(5_000)]), deathRow([died(5_001), died(900)])].map(({ verdict }) => verdict),
+      ["met", "missed"],
+    );
+    assert.include(deathRow([died(900)]).what, "all 1,000 runs");
+  });
+});
+
 const measured: Measured = {
   costs: {
     file: [cost(900), cost(1_000)],

@@ -4,12 +4,16 @@
 import { quantile, spread } from "../Median.ts";
 import { type Row, spreadText } from "../Row.ts";
 import { askedMs } from "./Cooldown.ts";
+import { type Death, survivors } from "./Deaths.ts";
 import { type Cost, type Gateways, type Load, loads, type Measured, type Name, names } from "./Gateways.ts";
 import type { Kinds } from "./Statements.ts";
 import { barredRow, plainRow } from "./StoreRows.ts";
 
 /** A wait that one gateway was told of holds at another one so soon, in milliseconds. */
 const cooldownBar = 1_000;
+
+/** The runs of a gateway that has died are decided so long behind its lease, in milliseconds (DESIGN.md, section 18). */
+const decidedBar = 5_000;
 
 const shown: ReadonlyArray<Name> = ["file", "one", "several", "logged"];
 
@@ -124,4 +128,26 @@ export const cooldownRow = (found: ReadonlyArray<number>): Row => {
     { median_ms: median, min_ms: min, p95_ms: p95, max_ms: max },
   );
   return barredRow(row, max, cooldownBar, "ms");
+};
+
+/** The line of gateways that died with as many runs; the one whose runs were decided last counts. */
+export const deathRow = (found: ReadonlyArray<Death>): Row => {
+  const of = (value: (one: Death) => number) => spread(found.map(value));
+  const [decided, known] = [of(({ decidedMs }) => decidedMs), of(({ knownMs }) => knownMs)];
+  const [gateways, server] = [of((one) => one.gateways), of((one) => one.server)];
+  const [runs, statements] = [found[0]?.runs ?? 0, of(({ statements }) => statements.all)];
+  const { transactions } = found[0]?.statements ?? { transactions: Number.NaN };
+  const row = plainRow(
+    `all ${runs.toLocaleString("en")} runs of a dead gateway are decided by ${survivors} others`,
+    `${spreadText(decided, 0, "ms")}, the first behind ${known.median.toFixed(0)} ms; for a run ${gateways.median.toFixed(0)} µs of their CPU, ${server.median.toFixed(0)} µs of the server's, ${statements.median.toFixed(2)} statements (${transactions.toFixed(3)} of transactions)`,
+    {
+      decided_ms: decided.median,
+      max_ms: decided.max,
+      known_ms: known.median,
+      gateway_us: gateways.median,
+      server_us: server.median,
+      statements: statements.median,
+    },
+  );
+  return barredRow(row, decided.max, decidedBar, "ms");
 };

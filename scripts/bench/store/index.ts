@@ -7,7 +7,8 @@ import * as Processes from "../Processes.ts";
 import { markdownOf, write } from "../Report.ts";
 import type { Row } from "../Row.ts";
 import { cooldowns } from "./Cooldown.ts";
-import { cooldownRow, gatewaysRows } from "./GatewayRows.ts";
+import { type Death, death } from "./Deaths.ts";
+import { cooldownRow, deathRow, gatewaysRows } from "./GatewayRows.ts";
 import { concurrent as atOnce, type Gateways, type GatewaysSize, gateways } from "./Gateways.ts";
 import { help, type Options, read } from "./Options.ts";
 import { using } from "./Server.ts";
@@ -20,6 +21,9 @@ const concurrent = 200;
 
 /** Live runs that are next to nothing, and those that a sweep must not feel. */
 const [liveFew, liveMany] = [100, 200_000];
+
+/** Runs of gateways that die. */
+const heldRuns = [1_000, 3_000] as const;
 
 /** What was measured: lines by part, what stands below them, and what the figures of docs/scale.md come from. */
 interface Measured {
@@ -83,6 +87,20 @@ const measureGateways = (options: Options, to: Measured): Promise<void> =>
     add(to, "What one gateway hears holds at another", [cooldownRow(await cooldowns(server, options.quick ? 5 : 40))]);
   });
 
+const measureDeaths = async ({ quick }: Options, to: Measured): Promise<void> => {
+  pinClient();
+  const upstream = await provider();
+  const rows: Array<Row> = [];
+  for (const runs of quick ? heldRuns.slice(0, 1) : heldRuns) {
+    console.error(`deaths: a gateway dies that held ${runs} runs …`);
+    const found: Array<Death> = [];
+    for (let trial = 0; trial < (quick ? 1 : 3); trial += 1) found.push(await death(upstream.url, runs));
+    rows.push(deathRow(found));
+    for (const statement of found[0]?.commonest ?? []) console.error(`  a run of a dead gateway: ${statement}`);
+  }
+  add(to, "What a dead gateway has left, behind the end of its lease", rows);
+};
+
 const listing = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
   lines.length === 0 ? [] : ["", title, "", "```", ...lines, "```"];
 
@@ -104,6 +122,7 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
   if (options.parts.includes("writes")) await measureWrites(options, to);
   if (options.parts.includes("sweep")) await measureSweeps(options, to);
   if (options.parts.some((part) => part === "gateways" || part === "cooldown")) await measureGateways(options, to);
+  if (options.parts.includes("deaths")) await measureDeaths(options, to);
   const command = ["npm run bench-store", ...(args.length === 0 ? [] : ["--", ...args])].join(" ");
   const loads = `load average ${before} before, ${load()} after`;
   const footer = `\`${command}\` · ${machine(server?.server_version ?? "")} · ${loads}`;

@@ -5,16 +5,20 @@
  * A caller that waits holds nothing, and may leave at any moment.
  */
 import type * as Clock from "effect/Clock";
+import type * as Context from "effect/Context";
+import * as Deferred from "effect/Deferred";
 import { millis } from "effect/Duration";
 import * as Effect from "effect/Effect";
+import * as Exit from "effect/Exit";
 import type { SqlError } from "effect/sql/SqlError";
 import { monotonicMs } from "../MonotonicTime.ts";
 import { waitedUntil } from "../Orphan.ts";
 import { type RecorderError, refused } from "../RecorderError.ts";
 import type { RunRecord } from "../RunRecord.ts";
+import * as SqlParts from "./postgres/SqlParts.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
-import type * as SqlFailure from "./SqlFailure.ts";
-import type { Held, Owner, SqlLease } from "./SqlLease.ts";
+import * as SqlFailure from "./SqlFailure.ts";
+import type { Driven, Held, Owner, SqlLease } from "./SqlLease.ts";
 import type { LeaseStanding } from "./SqlLeaseWatch.ts";
 import * as SqlRuns from "./SqlRuns.ts";
 import * as SqlStore from "./SqlStore.ts";
@@ -34,55 +38,242 @@ type Step<A> =
   | { readonly _tag: "silent"; readonly owners: ReadonlyArray<Owner> }
   | { readonly _tag: "done"; readonly value: A };
 
-/** Takes a run over; see `RunRecorder.claim`. */
-export const claim = (given: Ownership, runId: string): Effect.Effect<RunRecord, RecorderError> =>
-  waiting(given, (isLast) => claimNow(given, runId, isLast));
+/** Most runs that one transaction claims: whatever else a file is written with waits for it. */
+const claimsMax = 100;
 
-const claimNow = (given: Ownership, runId: string, isLast: boolean): Effect.Effect<Step<RunRecord>, RecorderError> => {
-  const { database, lease } = given;
-  return Effect.map(database.write(claiming(given, runId, isLast)), (found): Step<RunRecord> => {
-    if (found._tag === "silent") {
-      lease.looked(found.held, found.owners);
-      return found;
-    }
-    const { held, record, version } = found;
-    lease.adopt(held);
-    lease.drive(runId, held.id, { version: version + 1, record });
-    return { _tag: "done", value: record };
+/** A claim that waits for its transaction. */
+interface Claim {
+  readonly runId: string;
+  /** A silent driver is not waited for any longer. */
+  readonly isLast: boolean;
+  readonly done: Deferred.Deferred<Step<RunRecord>, RecorderError>;
+  /** Its caller is gone. */
+  isLeft: boolean;
+  /** It is committed: this process drives the run. */
+  isMade: boolean;
+}
+
+/**
+ * Gives what takes runs over; see `RunRecorder.claim`. Claims that are ready within one turn of the scheduler are one transaction: a
+ * process that has died leaves many runs, and each process that is left looks for them. Within it each is claimed, refused or waited
+ * for by itself.
+ */
+export const claimer = (given: Ownership): Effect.Effect<(runId: string) => Effect.Effect<RunRecord, RecorderError>> =>
+  Effect.map(Effect.context<never>(), (services) => {
+    const claims = new Claims(given, services);
+    return (runId) => waiting(given, (isLast) => claims.take(runId, isLast));
   });
-};
 
-const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, runId: string, isLast: boolean) {
-  const { runs, sql } = database.tables;
-  const held = yield* lease.hold;
-  const [owned] = yield* sql<Owned>`SELECT state, owner FROM ${runs} WHERE run_id = ${runId}`;
-  if (owned === undefined) return yield* refused("unknown_run", runId);
-  if (owned.state === "ended") return yield* refused("run_ended", runId);
+class Claims {
+  readonly #given: Ownership;
+  readonly #services: Context.Context<never>;
+  /** As many as callers wait. */
+  #waiting: Array<Claim> = [];
+  #isBusy = false;
+
+  constructor(given: Ownership, services: Context.Context<never>) {
+    this.#given = given;
+    this.#services = services;
+  }
+
+  take(runId: string, isLast: boolean): Effect.Effect<Step<RunRecord>, RecorderError> {
+    const taken = Effect.uninterruptibleMask((restore) => {
+      const one: Claim = { runId, isLast, done: Deferred.makeUnsafe(), isLeft: false, isMade: false };
+      this.#waiting.push(one);
+      if (!this.#isBusy) {
+        this.#isBusy = true;
+        // In a fiber of its own: a caller may leave while the claims of others are made.
+        Effect.runForkWith(this.#services)(this.#work);
+      }
+      return Effect.onInterrupt(restore(Deferred.await(one.done)), () => this.#leave(one));
+    });
+    return Effect.andThen(this.#given.database.free, taken);
+  }
+
+  /** A run that is claimed for a caller who is gone has no driver here, and is given back. */
+  #leave(one: Claim): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      one.isLeft = true;
+      this.#waiting = this.#waiting.filter((it) => it !== one);
+      return one.isMade ? release(this.#given, one.runId) : Effect.void;
+    });
+  }
+
+  readonly #work: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
+    yield* Effect.yieldNow;
+    while (this.#waiting.length > 0) yield* this.#commit(this.#waiting.splice(0, claimsMax));
+    this.#isBusy = false;
+  });
+
+  #commit(claims: ReadonlyArray<Claim>): Effect.Effect<void> {
+    const failed = (error: RecorderError) =>
+      Effect.sync(() => {
+        for (const { done } of claims) Deferred.doneUnsafe(done, Exit.fail(error));
+      });
+    return Effect.suspend(() => this.#given.database.write(claiming(this.#given, claims))).pipe(
+      Effect.flatMap((found) => this.#made(found)),
+      Effect.catch((error) =>
+        // A claim that fails by itself (a damaged page) must not fail the others.
+        claims.length > 1 && SqlFailure.isOfOne(error)
+          ? Effect.forEach(claims, (one) => this.#commit([one]), { discard: true })
+          : failed(error),
+      ),
+      // A defect must not end the work: every later claim would wait for ever.
+      Effect.catchDefect((cause) => failed(SqlFailure.explained(cause, "the recorder"))),
+    );
+  }
+
+  /** Takes note of what is committed, and tells the callers in the same step. */
+  #made({ held, owners, verdicts }: Claimed): Effect.Effect<void> {
+    const { lease } = this.#given;
+    const [left, damage]: [Array<string>, Array<RecorderError>] = [[], []];
+    if ([...verdicts.values()].includes("silent")) lease.looked(held, owners);
+    else lease.adopt(held);
+    for (const [one, verdict] of verdicts) {
+      if (verdict === "silent") {
+        Deferred.doneUnsafe(one.done, Exit.succeed({ _tag: "silent", owners }));
+      } else if ("message" in verdict) {
+        damage.push(verdict);
+        Deferred.doneUnsafe(one.done, Exit.fail(verdict));
+      } else {
+        one.isMade = true;
+        lease.drive(one.runId, held.id, verdict);
+        if (one.isLeft) left.push(one.runId);
+        Deferred.doneUnsafe(one.done, Exit.succeed({ _tag: "done", value: verdict.record }));
+      }
+    }
+    return Effect.andThen(
+      Effect.forEach(damage, SqlFailure.countDamage, { discard: true }),
+      Effect.forEach(left, (runId) => release(this.#given, runId), { discard: true }),
+    );
+  }
+}
+
+/** A run as this process drives it from now on, or why it does not. */
+type Taken = NonNullable<Driven["known"]> | RecorderError;
+
+/** What a transaction has made of each claim. */
+interface Claimed {
+  readonly held: Held;
+  readonly owners: ReadonlyArray<Owner>;
+  readonly verdicts: ReadonlyMap<Claim, Taken | "silent">;
+}
+
+const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, claims: ReadonlyArray<Claim>) {
+  const { tables } = database;
+  let held = yield* lease.hold;
+  let owners: ReadonlyArray<Owner> | undefined;
+  const verdicts = new Map<Claim, Taken | "silent">();
+  const rows = new Map((yield* owned(tables, claims)).map((row) => [row.run_id, row]));
+  const standings = new Map<string, LeaseStanding>();
+  const free = new Map<string, Claim>();
+  for (const one of claims) {
+    const row = rows.get(one.runId);
+    const refusal = free.has(one.runId) ? "owned" : refusalOf(lease, held, one.runId, row);
+    if (refusal !== undefined) {
+      verdicts.set(one, refused(refusal, one.runId));
+      continue;
+    }
+    const owner = row?.owner ?? undefined;
+    if (owner !== undefined) {
+      owners ??= yield* lease.owners;
+      const standing = standings.get(owner) ?? (yield* standingOf(lease, owners, owner));
+      standings.set(owner, standing);
+      if (standing !== "over") {
+        verdicts.set(one, standing === "silent" && !one.isLast ? "silent" : refused("owned", one.runId));
+        continue;
+      }
+    }
+    free.set(one.runId, one);
+  }
+  const renewedAt = (runId: string) => owners?.find(({ id }) => id === rows.get(runId)?.owner)?.renewedAt;
+  const taken = yield* taking(tables, [...free.keys()], held.id, renewedAt);
+  for (const [runId, one] of free) verdicts.set(one, taken.get(runId) ?? refused("unknown_run", runId));
+  if ([...verdicts.values()].includes("silent")) held = yield* lease.holdWatching;
+  return { held, owners: owners ?? [], verdicts } satisfies Claimed;
+});
+
+/** Why a run is refused before it is asked how the lease of its owner stands. */
+const refusalOf = (lease: SqlLease, held: Held, runId: string, row: Owned | undefined) => {
+  if (row === undefined) return "unknown_run" as const;
+  if (row.state === "ended") return "run_ended" as const;
   const mine = lease.driven(runId);
   // The stream that drives the run here does not know yet that it has lost the run, and would write on.
   const isHere = mine !== undefined && mine.lease !== held.id && mine.told === undefined;
-  if (owned.owner === held.id || isHere) return yield* refused("owned", runId);
-  const owners = owned.owner === null ? [] : yield* lease.owners;
-  if (owned.owner !== null) {
-    const standing = yield* standingOf(lease, owners, owned.owner);
-    const isSilent = standing === "silent" && !isLast;
-    if (standing !== "over" && !isSilent) return yield* refused("owned", runId);
-    if (isSilent) return { _tag: "silent" as const, held: yield* lease.holdWatching, owners };
+  return row.owner === held.id || isHere ? ("owned" as const) : undefined;
+};
+
+/** Gives runs to this process; a damaged one is its error. */
+const taking = Effect.fnUntraced(function* (
+  tables: SqlTables,
+  runIds: ReadonlyArray<string>,
+  held: string,
+  renewedAt: (runId: string) => number | undefined,
+) {
+  const taken = new Map<string, Taken>();
+  if (runIds.length === 0) return taken;
+  const [all, waited]: [Array<{ runId: string; version: number }>, Array<SqlStore.Changed>] = [[], []];
+  const rows = yield* rowsOf(tables, runIds);
+  const found = yield* SqlStore.decoded(tables, rows);
+  for (const [index, { run_id: runId }] of rows.entries()) {
+    const result = found[index];
+    if (result === undefined) continue;
+    if (result._tag === "Failure") {
+      taken.set(runId, result.failure);
+      continue;
+    }
+    const before = { ...result.success, version: result.success.version + 1 };
+    const record = waitedUntil(before.record, renewedAt(runId));
+    all.push({ runId, version: result.success.version });
+    taken.set(runId, { version: before.version, record, ...SqlStore.keptOf(before) });
+    if (record !== before.record) waited.push({ runId, before, record, owner: held });
   }
-  const stored = yield* SqlStore.load(database.tables, runId);
-  if (stored === undefined) return yield* refused("unknown_run", runId);
-  const { version } = stored;
-  const record = waitedUntil(stored.record, owners.find(({ id }) => id === owned.owner)?.renewedAt);
-  yield* record === stored.record
-    ? SqlStore.own(database.tables, runId, version, held.id)
-    : SqlStore.update(database.tables, runId, stored, record, held.id);
-  return { _tag: "claimed" as const, held, version, record };
+  yield* own(tables, all, held);
+  const kept = yield* SqlStore.save(tables, waited);
+  for (const { before, record, runId } of waited)
+    taken.set(runId, { version: (before?.version ?? 0) + 1, record, ...kept.get(runId) });
+  return taken;
 });
 
+/** Gives runs as their versions were read to the process of a lease. */
+export const own = Effect.fnUntraced(function* (
+  { ask, dialect }: SqlTables,
+  all: ReadonlyArray<{ readonly runId: string; readonly version: number }>,
+  owner: string,
+) {
+  if (all.length === 0) return;
+  const isTogether = dialect.name === "postgres";
+  const rows = isTogether
+    ? [yield* ask(ownTogether, [owner, ...SqlParts.listsOf(all.map(({ runId, version }) => [runId, version]))])]
+    : yield* Effect.forEach(all, ({ runId, version }) => ask(ownOne, [owner, runId, version]));
+  if (rows.flat().length !== all.length) return yield* Effect.fail(new SqlFailure.RowChanged());
+});
+
+const ownOne = "UPDATE {runs} SET owner = ?, version = version + 1 WHERE run_id = ? AND version = ? RETURNING seq";
+
+/** Rows are locked in their order: of two processes that each hold what the other waits for, one is undone by the server a second later. */
+const ownTogether = `UPDATE {runs} AS r SET owner = ?, version = r.version + 1
+  FROM (SELECT k.run_id FROM {runs} AS k JOIN unnest(?::text[], ?::text[]) AS v (run_id, version)
+    ON k.run_id = v.run_id AND k.version = v.version::integer ORDER BY k.run_id FOR UPDATE OF k) AS l
+  WHERE r.run_id = l.run_id RETURNING r.seq`;
+
 interface Owned {
+  readonly run_id: string;
   readonly state: string;
   readonly owner: string | null;
 }
+
+const owned = ({ ask, dialect, runs, sql }: SqlTables, claims: ReadonlyArray<Claim>) => {
+  const runIds = [...new Set(claims.map(({ runId }) => runId))];
+  return dialect.name === "postgres"
+    ? ask<Owned>("SELECT run_id, state, owner FROM {runs} WHERE run_id = ANY (?::text[])", [runIds])
+    : sql<Owned>`SELECT run_id, state, owner FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
+};
+
+const rowsOf = ({ ask, dialect, runs, sql }: SqlTables, runIds: ReadonlyArray<string>) =>
+  dialect.name === "postgres"
+    ? ask<SqlStore.Row>(`SELECT ${dialect.head}, record, changed FROM {runs} WHERE run_id = ANY (?::text[])`, [runIds])
+    : sql<SqlStore.Row>`SELECT ${dialect.row} FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
 
 /** How the lease of an owner stands; one that is over is fenced. */
 const standingOf = (

@@ -193,7 +193,7 @@ export const make = (
     const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
     const recorder = {
       ...(beating === database ? {} : { hurry: Effect.sync(() => database.hurry()) }),
-      ...serve({ database, lease, clock, waitMs: silentWaitMs }, write, words?.answered),
+      ...(yield* serve({ database, lease, clock, waitMs: silentWaitMs }, write, words?.answered)),
       ...(words?.facts === undefined ? {} : { shared: words.facts }),
       ...(words === undefined ? {} : { cancels: words.cancels }),
       // The lock's own wait comes to its end first, and says what it is.
@@ -279,33 +279,35 @@ const serve = (
   given: SqlOwnership.Ownership,
   write: SqlWriter.Write,
   answered: SqlWords.Answered = () => Effect.void,
-): RunRecorder["Service"] => {
+): Effect.Effect<RunRecorder["Service"]> => {
   const { clock, database, lease } = given;
   const { tables } = database;
   const run = (runId: string) => Effect.map(database.read(SqlStore.load(tables, runId)), (stored) => stored?.record);
-  return RunRecorder.of({
-    durable: true,
-    write,
-    run,
-    runs: (query) => database.read(SqlRuns.list(tables, query ?? {})),
-    incidents: (runId) => Effect.map(run(runId), (record) => record?.incidents ?? []),
-    claim: (runId) => SqlOwnership.claim(given, runId),
-    release: (runId) => SqlOwnership.release(given, runId),
-    orphans: (limit = listLimitDefault, options) => SqlOwnership.orphans(given, limit, options?.waits ?? true),
-    // Said in the transaction of the answer: whoever hears it finds the answer.
-    answer: (it) =>
-      database.write(
-        Effect.tap(
-          answer(database, it, () => clock.currentTimeMillisUnsafe()),
-          answered(it.run_id),
+  return Effect.map(SqlOwnership.claimer(given), (claim) =>
+    RunRecorder.of({
+      durable: true,
+      write,
+      run,
+      runs: (query) => database.read(SqlRuns.list(tables, query ?? {})),
+      incidents: (runId) => Effect.map(run(runId), (record) => record?.incidents ?? []),
+      claim,
+      release: (runId) => SqlOwnership.release(given, runId),
+      orphans: (limit = listLimitDefault, options) => SqlOwnership.orphans(given, limit, options?.waits ?? true),
+      // Said in the transaction of the answer: whoever hears it finds the answer.
+      answer: (it) =>
+        database.write(
+          Effect.tap(
+            answer(database, it, () => clock.currentTimeMillisUnsafe()),
+            answered(it.run_id),
+          ),
         ),
-      ),
-    digest: (content) => database.digest(content),
-    probe: probe(database),
-    prune: (query: PruneQuery) => SqlRuns.prune(database, query),
-    onLost: (listener) => lease.onLost(listener),
-    processEnded: (process) => database.write(lease.fenceAll(process)),
-  });
+      digest: (content) => database.digest(content),
+      probe: probe(database),
+      prune: (query: PruneQuery) => SqlRuns.prune(database, query),
+      onLost: (listener) => lease.onLost(listener),
+      processEnded: (process) => database.write(lease.fenceAll(process)),
+    }),
+  );
 };
 
 /**

@@ -79,10 +79,12 @@ export const decoded = Effect.fnUntraced(function* (tables: SqlTables, rows: Rea
         try: () => {
           const place = placeOf(row);
           const parts = place.shelf === 0 ? inRows(row.run_id) : shelved.get(place.seq);
-          const own = place.shelf === 0 ? JSON.parse(row.record ?? "") : SqlParts.recordOf(parts?.record, row.changed);
+          const base = place.shelf === 0 ? undefined : SqlParts.baseOf(parts?.record);
+          const own = base === undefined ? JSON.parse(row.record ?? "") : SqlParts.recordOf(base, row.changed);
           const [incidents, questions] = [parts?.incidents ?? [], parts?.questions ?? []].map(parsed);
           const record = decode({ ...plain(own), incidents, questions });
-          return { ...place, version: Number(row.version), owner: row.owner ?? undefined, record };
+          const where = base === undefined ? place : { ...place, base };
+          return { ...where, version: Number(row.version), owner: row.owner ?? undefined, record };
         },
         catch: (cause) => refused("corrupt", row.run_id, cause),
       }),
@@ -162,7 +164,7 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
     const all = fresh.map((run) => ({ run, written: SqlParts.written(run.record, undefined, undefined) }));
     const rows = yield* tables.ask<Head>(
       insertTogether,
-      listsOf(all, ({ run, written }) => [...newColumns(run, tables.dialect), written.body ?? ""]),
+      SqlParts.listsOf(all.map(({ run, written }) => [...newColumns(run, tables.dialect), written.body ?? ""])),
     );
     const places = new Map(rows.map((row) => [row.run_id, placeOf(row)]));
     for (const { run, written } of all) keep(run.runId, places.get(run.runId) ?? inRow, written);
@@ -174,7 +176,7 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
     }));
     const rows = yield* tables.ask(
       updateTogether,
-      listsOf(all, ({ run, written }) => [...changedColumns(run), written.record, written.changed]),
+      SqlParts.listsOf(all.map(({ run, written }) => [...changedColumns(run), written.record, written.changed])),
     );
     if (rows.length !== known.length) return yield* Effect.fail(new SqlFailure.RowChanged());
     for (const { run, written } of all) {
@@ -183,22 +185,22 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
       if (!isThere) return yield* Effect.fail(new SqlFailure.RowChanged());
     }
   }
-  for (const { before, record, runId } of changed) {
-    // Nearly every write changes none of them.
-    if (!SqlParts.isOneRow(before?.record, record))
-      yield* saveParts(tables, kept.get(runId)?.place ?? inRow, runId, before?.record, record);
+  // Nearly every write changes none of them.
+  const broken = changed
+    .filter(({ before, record }) => !SqlParts.isOneRow(before?.record, record))
+    .map(({ before, record, runId }) => ({
+      runId,
+      place: kept.get(runId)?.place ?? inRow,
+      before: before?.record,
+      after: record,
+    }));
+  for (const { after, before, place, runId } of broken) {
+    if (place.shelf === 0) yield* saveInTables(tables, runId, before, after);
   }
+  const shelved = broken.filter(({ place }) => place.shelf > 0);
+  if (shelved.length > 0) yield* SqlParts.save(tables, shelved);
   return kept satisfies Kept;
 });
-
-/** A column of many rows as one list, and as text: a list has one type, and an empty text stands for no value. */
-const listsOf = <A>(
-  changed: ReadonlyArray<A>,
-  columnsOf: (run: A) => ReadonlyArray<string | number | null>,
-): ReadonlyArray<ReadonlyArray<string>> => {
-  const rows = changed.map(columnsOf);
-  return (rows[0] ?? []).map((_, column) => rows.map((row) => String(row[column] ?? "")));
-};
 
 const newColumns = ({ owner, record, runId }: Changed, { kept }: SqlTables["dialect"]) => {
   const { id, model } = record.provider;
@@ -304,7 +306,7 @@ const insert = Effect.fnUntraced(function* (
   owner: string | undefined,
 ) {
   yield* tables.ask(...inserting(runId, record, owner, tables.dialect));
-  yield* saveParts(tables, inRow, runId, undefined, record);
+  yield* saveInTables(tables, runId, undefined, record);
 });
 
 /** Where the parts of a run are in a file: none lies on a shelf. */
@@ -334,7 +336,7 @@ const updateRow = Effect.fnUntraced(function* (
   const [template, values] = updating(runId, before, record, owner);
   const rows = yield* tables.ask(`${template} RETURNING seq`, values);
   if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
-  yield* saveParts(tables, inRow, runId, before.record, record);
+  yield* saveInTables(tables, runId, before.record, record);
 });
 
 /** The columns that indexes name. */
@@ -354,18 +356,6 @@ export const unshelve = Effect.fnUntraced(function* (tables: SqlTables, runId: s
   if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
   yield* SqlParts.forget(tables, [stored]);
   yield* saveInTables(tables, runId, undefined, stored.record);
-});
-
-/** Gives a run as its version was read to the process of a lease. */
-export const own = Effect.fnUntraced(function* (
-  { runs, sql }: SqlTables,
-  runId: string,
-  version: number,
-  owner: string,
-) {
-  const rows = yield* sql`UPDATE ${runs} SET owner = ${owner}, version = ${version + 1}
-    WHERE run_id = ${runId} AND version = ${version} RETURNING seq`;
-  if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
 });
 
 /** Whether a process has to drive the run: it has not ended and was not parked. */
@@ -393,15 +383,6 @@ const encode = (record: RunRecord): string =>
       ? record
       : { ...record, incidents: [], questions: [] },
   );
-
-const saveParts = (
-  tables: SqlTables,
-  place: SqlParts.Place,
-  runId: string,
-  before: RunRecord | undefined,
-  after: RunRecord,
-): Effect.Effect<void, SqlError | SqlFailure.RowChanged> =>
-  place.shelf > 0 ? SqlParts.save(tables, place, before, after) : saveInTables(tables, runId, before, after);
 
 const saveInTables = Effect.fnUntraced(function* (
   tables: SqlTables,

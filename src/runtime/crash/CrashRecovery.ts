@@ -32,8 +32,8 @@ export { named as policyNamed } from "./Takeover.ts";
 /** Runs that are read from the store at once. */
 export const batchRuns = 100;
 
-/** Runs of a batch that are recovered at the same time: each waits for commits, and a durable store commits many as one. */
-export const concurrentRuns = 16;
+/** Runs of a batch that are recovered at the same time, all of them: each waits for commits, and a durable store commits many as one. */
+export const concurrentRuns = batchRuns;
 
 /** Most runs that one `recover` looks after, and most rows of its report; `more` says that the next one finds others. */
 export const runsMax = 10_000;

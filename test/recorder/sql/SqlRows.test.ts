@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { RowChanged } from "../../../src/recorder/sql/SqlFailure.ts";
 import { SqlLease } from "../../../src/recorder/sql/SqlLease.ts";
+import * as SqlOwnership from "../../../src/recorder/sql/SqlOwnership.ts";
 import * as SqlStore from "../../../src/recorder/sql/SqlStore.ts";
 import * as SqlTables from "../../../src/recorder/sql/SqlTables.ts";
 import * as E from "../Entries.ts";
@@ -22,7 +23,8 @@ describe("a statement changes only what its transaction has read", () => {
       yield* recorder.write("r", [E.noted(1)]);
       const late = SqlStore.update(tables, "r", read, E.folded([E.begun("r")]), undefined);
       assert.instanceOf(yield* Effect.flip(late), RowChanged);
-      assert.instanceOf(yield* Effect.flip(SqlStore.own(tables, "r", read.version, "lease")), RowChanged);
+      const taken = SqlOwnership.own(tables, [{ runId: "r", version: read.version }], "lease");
+      assert.instanceOf(yield* Effect.flip(taken), RowChanged);
       assert.strictEqual((yield* recorder.run("r"))?.evidence.first.length, 1);
     }),
   );

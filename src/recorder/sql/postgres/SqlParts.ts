@@ -16,6 +16,7 @@ import * as RecordChange from "./RecordChange.ts";
 export interface Tables {
   readonly sql: SqlClient;
   readonly parts: Fragment;
+  readonly ask: (template: string, values: ReadonlyArray<ReadonlyArray<string>>) => Effect.Effect<unknown, SqlError>;
 }
 
 /** Where the parts of a run are. */
@@ -119,12 +120,16 @@ export const load = Effect.fnUntraced(function* ({ parts, sql }: Tables, places:
   return found;
 });
 
-/** The record behind what has changed since it was put on its shelf, as JSON has it. */
-export const recordOf = (body: string | undefined, changed: string | null | undefined): unknown => {
+/** A record as it was read from its shelf. Fails where it does not lie there. */
+export const baseOf = (body: string | undefined): Base => {
   if (body === undefined) throw new Error("the record does not lie on its shelf");
-  const base: unknown = JSON.parse(body);
-  return changed === null || changed === undefined ? base : RecordChange.applied(base, JSON.parse(changed));
+  // Later versions are told apart from it as JSON; nothing else is read of it.
+  return { record: JSON.parse(body) as RunRecord, length: body.length };
 };
+
+/** The record behind what has changed since it was put on its shelf, as JSON has it. */
+export const recordOf = ({ record }: Base, changed: string | null | undefined): unknown =>
+  changed === null || changed === undefined ? record : RecordChange.applied(record, JSON.parse(changed));
 
 /** Puts a record on its shelf in place of the one there; gives whether there was one. */
 export const replace = (
@@ -137,25 +142,47 @@ export const replace = (
     ({ length }) => length === 1,
   );
 
-/** Puts on a run's shelf what has changed of its incidents and questions: an incident is long and rarely changes. */
-export const save = Effect.fnUntraced(function* (
-  tables: Tables,
-  place: Place,
-  before: RunRecord | undefined,
-  after: RunRecord,
-) {
-  if (before?.incidents !== after.incidents) {
-    // The oldest are left out at some time: those behind them keep their numbers.
-    const named = ({ incidents, incidents_omitted: omitted }: RunRecord) =>
-      incidents.map((part, index) => ({ id: part.id, n: omitted + index, part }));
-    yield* saveAll(tables, place, ofIncident, before === undefined ? [] : named(before), named(after));
+/** A run whose parts lie on a shelf, before a write and behind it. */
+export interface Shelved {
+  readonly place: Place;
+  readonly before: RunRecord | undefined;
+  readonly after: RunRecord;
+}
+
+/**
+ * Puts on their shelves what has changed of the incidents and questions of runs: an incident is long and rarely changes. What is put
+ * there is one statement for all of them.
+ */
+export const save = Effect.fnUntraced(function* (tables: Tables, all: ReadonlyArray<Shelved>) {
+  const put: Array<ReadonlyArray<string | number>> = [];
+  for (const { after, before, place } of all) {
+    if (before?.incidents !== after.incidents) {
+      // The oldest are left out at some time: those behind them keep their numbers.
+      const named = ({ incidents, incidents_omitted: omitted }: RunRecord) =>
+        incidents.map((part, index) => ({ id: part.id, n: omitted + index, part }));
+      put.push(
+        ...(yield* changedOf(tables, place, ofIncident, before === undefined ? [] : named(before), named(after))),
+      );
+    }
+    if (before?.questions !== after.questions) {
+      // They stand in the order in which they were asked, which their revisions need not be.
+      const named = ({ questions }: RunRecord) => questions.map((part, n) => ({ id: String(n), n, part }));
+      put.push(
+        ...(yield* changedOf(tables, place, ofQuestion, before === undefined ? [] : named(before), named(after))),
+      );
+    }
   }
-  if (before?.questions !== after.questions) {
-    // They stand in the order in which they were asked, which their revisions need not be.
-    const named = ({ questions }: RunRecord) => questions.map((part, n) => ({ id: String(n), n, part }));
-    yield* saveAll(tables, place, ofQuestion, before === undefined ? [] : named(before), named(after));
-  }
+  if (put.length > 0) yield* tables.ask(putTogether, listsOf(put));
 });
+
+const putTogether = `INSERT INTO {parts} (shelf, seq, kind, id, n, body)
+  SELECT v.shelf::integer, v.seq::bigint, v.kind, v.id, v.n::bigint, v.body
+    FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[]) AS v (shelf, seq, kind, id, n, body)
+  ON CONFLICT (shelf, seq, kind, id) DO UPDATE SET body = excluded.body`;
+
+/** Each column of rows as one list, and as text: a list has one type, and an empty text stands for no value. */
+export const listsOf = (rows: ReadonlyArray<ReadonlyArray<string | number | null>>): ReadonlyArray<Array<string>> =>
+  (rows[0] ?? []).map((_, column) => rows.map((row) => String(row[column] ?? "")));
 
 interface Named {
   readonly id: string;
@@ -163,7 +190,8 @@ interface Named {
   readonly part: object;
 }
 
-const saveAll = Effect.fnUntraced(function* (
+/** Takes parts that are gone from their shelf, and gives the rows of those that are to be put there. */
+const changedOf = Effect.fnUntraced(function* (
   { parts, sql }: Tables,
   { seq, shelf }: Place,
   kind: typeof ofIncident | typeof ofQuestion,
@@ -175,12 +203,9 @@ const saveAll = Effect.fnUntraced(function* (
   if (gone.length > 0) {
     yield* sql`DELETE FROM ${parts} WHERE shelf = ${shelf} AND seq = ${seq} AND kind = ${kind} AND ${sql.in("id", gone)}`;
   }
-  for (const { id, n, part } of after) {
-    if (known.get(id) === part) continue;
-    const body = JSON.stringify(part);
-    yield* sql`INSERT INTO ${parts} (shelf, seq, kind, id, n, body) VALUES (${shelf}, ${seq}, ${kind}, ${id}, ${n}, ${body})
-      ON CONFLICT (shelf, seq, kind, id) DO UPDATE SET body = excluded.body`;
-  }
+  return after
+    .filter(({ id, part }) => known.get(id) !== part)
+    .map(({ id, n, part }) => [shelf, seq, kind, id, n, JSON.stringify(part)]);
 });
 
 /** Takes everything of these runs from their shelves. */
