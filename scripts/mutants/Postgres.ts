@@ -12,6 +12,7 @@ const shared = "test/recorder/postgres/PostgresShared.test.ts";
 const pooler = "test/recorder/postgres/PostgresPooler.test.ts";
 const sweep = "test/recorder/postgres/PostgresSweep.test.ts";
 const shelves = "test/recorder/postgres/PostgresShelves.test.ts";
+const parts = "test/recorder/postgres/PostgresParts.test.ts";
 const change = "test/recorder/sql/RecordChange.test.ts";
 const server = "test/recorder/postgres/PostgresServer.test.ts";
 const claims = "test/recorder/postgres/PostgresClaims.test.ts";
@@ -157,9 +158,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a group writes over a version that it has not read",
     breaks: "one owner of a run",
-    within: "saveTogether",
-    find: "if (rows.length !== known.length) return",
-    replace: "if (rows.length > known.length) return",
+    within: "updateKnown",
+    find: "yield* orChanged(rows.length === all.length + records.length);",
+    replace: "yield* orChanged(rows.length <= all.length + records.length);",
     proofs: [{ test: zombies, named: "rests on another version" }],
   },
   {
@@ -350,11 +351,54 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: claims, named: "whose caller has left meanwhile" }],
   },
   {
-    name: "each part of each run is a statement of its own",
-    breaks: "a dead gateway's runs are decided within a lease and 5 s, DESIGN 18",
-    within: "saveTogether",
-    find: "if (shelved.length > 0) yield* SqlParts.save(tables, shelved);",
-    replace: "for (const one of shelved) yield* SqlParts.save(tables, [one]);",
-    proofs: [{ test: claims, named: "share their transactions" }],
+    name: "runs that break at once write their incidents one after the other",
+    breaks: "a group commit is one statement a kind, DESIGN 18",
+    within: "updateKnown",
+    find: ": tables.ask(updateWithParts, [...lists, ...SqlParts.putValues(put), ...SqlParts.foundValues(records)]);",
+    replace: `: Effect.andThen(
+        Effect.forEach(put, (it) => tables.ask(SqlParts.putTogether, SqlParts.putValues([it]))),
+        tables.ask(updateWithParts, [...lists, ...SqlParts.putValues([]), ...SqlParts.foundValues(records)]),
+      );`,
+    proofs: [{ test: parts, named: "by one statement for all" }],
+  },
+  {
+    name: "parts of a run are put on the shelf that another process took it off",
+    breaks: "L8",
+    within: "putWhere",
+    find: " WHERE v.seq::bigint IN (SELECT ",
+    replace: " WHERE TRUE OR v.seq::bigint IN (SELECT ",
+    proofs: [{ test: shelves, named: "is moved off it first" }],
+  },
+  {
+    name: "a group of records stays where one of those that it replaces is gone",
+    breaks: "what is damaged is said",
+    within: "updateKnown",
+    find: "yield* orChanged(rows.length === all.length + records.length);",
+    replace: "yield* orChanged(rows.length >= all.length);",
+    proofs: [{ test: parts, named: "all or none of them" }],
+  },
+  {
+    name: "a group of incidents on no shelf stays where one of those that it changes is gone",
+    breaks: "what is damaged is said",
+    within: "saveIncidents",
+    find: ".length === changed.length;",
+    replace: ".length <= changed.length;",
+    proofs: [{ test: parts, named: "where an incident that it changes is gone" }],
+  },
+  {
+    name: "incidents that gave way stay on their shelf",
+    breaks: "L11 bounded",
+    within: "updateKnown",
+    find: "parts.filter(({ body }) => body === undefined),",
+    replace: "[],",
+    proofs: [{ test: parts, named: "write those that gave way" }],
+  },
+  {
+    name: "of several incidents that a run on no shelf adds at once all are the next one",
+    breaks: "L8",
+    within: "incidentsOf",
+    find: "[runId, it.id, index + 1, JSON.stringify(it)]",
+    replace: "[runId, it.id, 1 - index, JSON.stringify(it)]",
+    proofs: [{ test: parts, named: "where they are on no shelf" }],
   },
 ];

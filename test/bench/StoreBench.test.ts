@@ -202,7 +202,7 @@ const gateways: Gateways = {
   broken: { ...kinds, facts: 1 },
   logged: { rows: 4, bytes: 7_000 },
   idle: { ...cost(9_000), statements: kinds },
-  commonest: { logged: [], idle: [] },
+  commonest: { logged: [], broken: [], idle: [] },
 };
 
 describe("the lines of gateways", () => {

@@ -67,8 +67,12 @@ export interface Gateways {
   readonly logged: { readonly rows: number; readonly bytes: number };
   /** What several gateways with nothing to do cost in a second. */
   readonly idle: Cost & { readonly statements: Kinds };
-  /** The statements that come oftenest: of a happy stream with the delivery log, and of a second without streams. */
-  readonly commonest: { readonly logged: ReadonlyArray<string>; readonly idle: ReadonlyArray<string> };
+  /** The statements that come oftenest: of a happy stream with the delivery log, of one that breaks, and of a second without streams. */
+  readonly commonest: {
+    readonly logged: ReadonlyArray<string>;
+    readonly broken: ReadonlyArray<string>;
+    readonly idle: ReadonlyArray<string>;
+  };
 }
 
 /** Streams of a contender at one time. */
@@ -209,6 +213,7 @@ const measured = async (server: Server, all: ReadonlyArray<Playing>, size: Gatew
     idle: { ...idle, statements: kindsOf(idling, seconds) },
     commonest: {
       logged: commonest(ofLog, size.streams, commonestMax),
+      broken: commonest(broken, playedOf(several, brokenStreams), commonestMax),
       idle: commonest(idling, seconds, commonestMax),
     },
   };

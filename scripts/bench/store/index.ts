@@ -80,6 +80,7 @@ const measureGateways = (options: Options, to: Measured): Promise<void> =>
       const name = `Gateways, ${atOnce} streams at one time, continue_text and linger on`;
       add(to, name, gatewaysRows(found, options.gateways));
       for (const statement of found.commonest.logged) console.error(`  a stream with the delivery log: ${statement}`);
+      for (const statement of found.commonest.broken) console.error(`  a stream that breaks once: ${statement}`);
       for (const statement of found.commonest.idle) console.error(`  a second without streams: ${statement}`);
     }
     if (!options.parts.includes("cooldown")) return;

@@ -15,7 +15,7 @@ import { monotonicMs } from "../MonotonicTime.ts";
 import { waitedUntil } from "../Orphan.ts";
 import { type RecorderError, refused } from "../RecorderError.ts";
 import type { RunRecord } from "../RunRecord.ts";
-import * as SqlParts from "./postgres/SqlParts.ts";
+import { listsOf } from "./postgres/SqlLists.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import type { Driven, Held, Owner, SqlLease } from "./SqlLease.ts";
@@ -244,7 +244,7 @@ export const own = Effect.fnUntraced(function* (
   if (all.length === 0) return;
   const isTogether = dialect.name === "postgres";
   const rows = isTogether
-    ? [yield* ask(ownTogether, [owner, ...SqlParts.listsOf(all.map(({ runId, version }) => [runId, version]))])]
+    ? [yield* ask(ownTogether, [owner, ...listsOf(all, 2, ({ runId, version }) => [runId, version])])]
     : yield* Effect.forEach(all, ({ runId, version }) => ask(ownOne, [owner, runId, version]));
   if (rows.flat().length !== all.length) return yield* Effect.fail(new SqlFailure.RowChanged());
 });

@@ -7,9 +7,12 @@ import * as Schema from "effect/Schema";
 import type { SqlError } from "effect/sql/SqlError";
 import { type RecorderError, refused } from "../RecorderError.ts";
 import { RunRecord } from "../RunRecord.ts";
+import { listsOf } from "./postgres/SqlLists.ts";
 import * as SqlParts from "./postgres/SqlParts.ts";
+import * as SqlUnshelved from "./postgres/SqlUnshelved.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import type { SqlTables } from "./SqlTables.ts";
+import * as SqlFileParts from "./sqlite/SqlFileParts.ts";
 
 /** A record with what its row says beside it. */
 export interface Stored extends SqlParts.Place {
@@ -158,49 +161,74 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
   const fresh = changed.filter(({ before }) => before === undefined);
   const known = changed.flatMap(({ before, ...run }) => (before === undefined ? [] : [{ ...run, before }]));
   const kept = new Map<string, SqlParts.Kept>();
-  const keep = (runId: string, { seq, shelf }: SqlParts.Place, { base }: SqlParts.Written) =>
-    kept.set(runId, { place: { seq, shelf }, ...(base && shelf > 0 ? { base } : {}) });
   if (fresh.length > 0) {
     const all = fresh.map((run) => ({ run, written: SqlParts.written(run.record, undefined, undefined) }));
     const rows = yield* tables.ask<Head>(
       insertTogether,
-      SqlParts.listsOf(all.map(({ run, written }) => [...newColumns(run, tables.dialect), written.body ?? ""])),
+      listsOf(all, 10, ({ run, written }) => [...newColumns(run, tables.dialect), written.body ?? ""]),
     );
     const places = new Map(rows.map((row) => [row.run_id, placeOf(row)]));
-    for (const { run, written } of all) keep(run.runId, places.get(run.runId) ?? inRow, written);
+    for (const { run, written } of all) kept.set(run.runId, keptAs(places.get(run.runId) ?? inRow, written));
+    // Nearly none of them has any.
+    const put = fresh.flatMap((run) => shelvedOf(kept.get(run.runId)?.place ?? inRow, run));
+    if (put.length > 0) yield* tables.ask(SqlParts.putTogether, SqlParts.putValues(put));
   }
   if (known.length > 0) {
     const all = known.map((run) => ({
       run,
       written: SqlParts.written(run.record, run.before.shelf, run.before.base),
     }));
-    const rows = yield* tables.ask(
-      updateTogether,
-      SqlParts.listsOf(all.map(({ run, written }) => [...changedColumns(run), written.record, written.changed])),
-    );
-    if (rows.length !== known.length) return yield* Effect.fail(new SqlFailure.RowChanged());
-    for (const { run, written } of all) {
-      keep(run.runId, run.before, written);
-      const isThere = written.body === undefined || (yield* SqlParts.replace(tables, run.before, written.body));
-      if (!isThere) return yield* Effect.fail(new SqlFailure.RowChanged());
-    }
+    for (const { run, written } of all) kept.set(run.runId, keptAs(run.before, written));
+    yield* updateKnown(tables, all);
   }
-  // Nearly every write changes none of them.
-  const broken = changed
-    .filter(({ before, record }) => !SqlParts.isOneRow(before?.record, record))
-    .map(({ before, record, runId }) => ({
-      runId,
-      place: kept.get(runId)?.place ?? inRow,
-      before: before?.record,
-      after: record,
-    }));
-  for (const { after, before, place, runId } of broken) {
-    if (place.shelf === 0) yield* saveInTables(tables, runId, before, after);
-  }
-  const shelved = broken.filter(({ place }) => place.shelf > 0);
-  if (shelved.length > 0) yield* SqlParts.save(tables, shelved);
+  const unshelved = changed.filter(
+    ({ before, record, runId }) =>
+      (kept.get(runId)?.place ?? inRow).shelf === 0 && !SqlParts.isOneRow(before?.record, record),
+  );
+  if (unshelved.length > 0) yield* saveUnshelved(tables, unshelved);
   return kept satisfies Kept;
 });
+
+const keptAs = ({ seq, shelf }: SqlParts.Place, { base }: SqlParts.Written): SqlParts.Kept => ({
+  place: { seq, shelf },
+  ...(base && shelf > 0 ? { base } : {}),
+});
+
+/** What has changed on the shelf of a run of its incidents and questions. Nearly every write changes none of them. */
+const shelvedOf = (place: SqlParts.Place, { before, record }: Changed): ReadonlyArray<SqlParts.Part> =>
+  place.shelf === 0 || SqlParts.isOneRow(before?.record, record)
+    ? []
+    : SqlParts.changesOf(place, before?.record, record);
+
+/** What is put on shelves shares the statement of the rows. Where a row or a record is not as it was known, nothing stays of any. */
+const updateKnown = Effect.fnUntraced(function* (
+  tables: SqlTables,
+  all: ReadonlyArray<{ readonly run: Changed & { readonly before: Stored }; readonly written: SqlParts.Written }>,
+) {
+  const records = all.flatMap(({ run: { before }, written: { body } }) =>
+    body === undefined ? [] : [SqlParts.recordPart(before, body)],
+  );
+  const parts = all.flatMap(({ run }) => shelvedOf(run.before, run));
+  const put = [...records, ...parts.filter(({ body }) => body !== undefined)];
+  const lists = listsOf(all, 9, ({ run, written }) => [...changedColumns(run), written.record, written.changed]);
+  const rows = yield* put.length === 0
+    ? tables.ask(updateTogether, lists)
+    : tables.ask(updateWithParts, [...lists, ...SqlParts.putValues(put), ...SqlParts.foundValues(records)]);
+  yield* orChanged(rows.length === all.length + records.length);
+  yield* SqlParts.remove(
+    tables,
+    parts.filter(({ body }) => body === undefined),
+  );
+});
+
+const saveUnshelved = (tables: SqlTables, runs: ReadonlyArray<Changed>) => {
+  const all = runs.map(({ before, record, runId }) => ({ runId, before: before?.record, after: record }));
+  return Effect.flatMap(SqlUnshelved.save(tables, all), orChanged);
+};
+
+/** A transaction fails where a row that it was to change is not there. */
+const orChanged = (isThere: boolean): Effect.Effect<void, SqlFailure.RowChanged> =>
+  isThere ? Effect.void : Effect.fail(new SqlFailure.RowChanged());
 
 const newColumns = ({ owner, record, runId }: Changed, { kept }: SqlTables["dialect"]) => {
   const { id, model } = record.provider;
@@ -250,6 +278,10 @@ const updateTogether = `UPDATE {runs} AS r SET version = r.version + 1, owner = 
   FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
     AS v (run_id, version, owner, parked, ended_at, broken, state, record, changed)
   WHERE r.run_id = v.run_id AND r.version = v.version::integer RETURNING r.seq`;
+
+/** A row for each run that is of its version, and one for each record that was there: all of it sees what was there before. */
+const updateWithParts = `WITH u AS (${updateTogether}), p AS (${SqlParts.putWhere("u")})
+  SELECT seq FROM u UNION ALL ${SqlParts.foundTogether}`;
 
 /** A statement of one row: its template and values, as `SqlTables.ask` takes them. */
 export type Statement = readonly [template: string, values: ReadonlyArray<string | number | null>];
@@ -306,8 +338,11 @@ const insert = Effect.fnUntraced(function* (
   owner: string | undefined,
 ) {
   yield* tables.ask(...inserting(runId, record, owner, tables.dialect));
-  yield* saveInTables(tables, runId, undefined, record);
+  yield* saveInFile(tables, runId, undefined, record);
 });
+
+const saveInFile = (tables: SqlTables, runId: string, before: RunRecord | undefined, after: RunRecord) =>
+  Effect.flatMap(SqlFileParts.save(tables, runId, before, after), orChanged);
 
 /** Where the parts of a run are in a file: none lies on a shelf. */
 export const inRow: SqlParts.Place = { seq: 0, shelf: 0 };
@@ -335,8 +370,8 @@ const updateRow = Effect.fnUntraced(function* (
 ) {
   const [template, values] = updating(runId, before, record, owner);
   const rows = yield* tables.ask(`${template} RETURNING seq`, values);
-  if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
-  yield* saveInTables(tables, runId, before.record, record);
+  yield* orChanged(rows.length === 1);
+  yield* saveInFile(tables, runId, before.record, record);
 });
 
 /** The columns that indexes name. */
@@ -353,9 +388,9 @@ export const unshelve = Effect.fnUntraced(function* (tables: SqlTables, runId: s
   const rows = yield* sql`UPDATE ${runs}
     SET shelf = 0, record = ${encode(stored.record)}, changed = NULL, version = ${stored.version + 1}
     WHERE run_id = ${runId} AND version = ${stored.version} RETURNING seq`;
-  if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
+  yield* orChanged(rows.length === 1);
   yield* SqlParts.forget(tables, [stored]);
-  yield* saveInTables(tables, runId, undefined, stored.record);
+  yield* saveUnshelved(tables, [{ runId, before: undefined, record: stored.record, owner: undefined }]);
 });
 
 /** Whether a process has to drive the run: it has not ended and was not parked. */
@@ -383,48 +418,3 @@ const encode = (record: RunRecord): string =>
       ? record
       : { ...record, incidents: [], questions: [] },
   );
-
-const saveInTables = Effect.fnUntraced(function* (
-  tables: SqlTables,
-  runId: string,
-  before: RunRecord | undefined,
-  after: RunRecord,
-) {
-  const { questions, sql } = tables;
-  if (before?.incidents !== after.incidents) {
-    yield* saveIncidents(tables, runId, before?.incidents ?? [], after.incidents);
-  }
-  if (before?.questions === after.questions) return;
-  if (before !== undefined && before.questions.length > 0) {
-    yield* sql`DELETE FROM ${questions} WHERE run_id = ${runId}`;
-  }
-  for (const [n, question] of after.questions.entries()) {
-    yield* sql`INSERT INTO ${questions} (run_id, n, question) VALUES (${runId}, ${n}, ${JSON.stringify(question)})`;
-  }
-});
-
-/** An incident is long and rarely changes: only those that did are written. */
-const saveIncidents = Effect.fnUntraced(function* (
-  { incidents, sql }: SqlTables,
-  runId: string,
-  before: RunRecord["incidents"],
-  after: RunRecord["incidents"],
-) {
-  const [known, kept] = [new Map(before.map((it) => [it.id, it])), new Set(after.map(({ id }) => id))];
-  for (const { id } of before) {
-    if (!kept.has(id)) yield* sql`DELETE FROM ${incidents} WHERE run_id = ${runId} AND id = ${id}`;
-  }
-  for (const incident of after) {
-    const old = known.get(incident.id);
-    if (old === incident) continue;
-    const json = JSON.stringify(incident);
-    if (old === undefined) {
-      yield* sql`INSERT INTO ${incidents} (run_id, id, n, incident) VALUES (${runId}, ${incident.id},
-          (SELECT COALESCE(MAX(n), 0) + 1 FROM ${incidents} WHERE run_id = ${runId}), ${json})`;
-      continue;
-    }
-    const rows = yield* sql`UPDATE ${incidents} SET incident = ${json}
-      WHERE run_id = ${runId} AND id = ${incident.id} RETURNING id`;
-    if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
-  }
-});

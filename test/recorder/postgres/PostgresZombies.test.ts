@@ -28,7 +28,7 @@ const two: Effect.Effect<Two, RecorderError, Scope.Scope> = Effect.gen(function*
   return { slow, proxy, quick: yield* Databases.open({ address, process: "quick" }) };
 });
 
-const change = /^UPDATE \S*runs\b|^WITH v\b/;
+const change = /^UPDATE \S*runs\b|^WITH [uv]\b/;
 
 const points: Readonly<Record<string, readonly [RegExp, "request" | "reply", Side]>> = {
   "before its transaction": [/^BEGIN/, "request", "before"],

@@ -11,12 +11,13 @@ import type { SqlError } from "effect/sql/SqlError";
 import type { Fragment } from "effect/sql/Statement";
 import type { RunRecord } from "../../RunRecord.ts";
 import * as RecordChange from "./RecordChange.ts";
+import { type Lists, listsOf } from "./SqlLists.ts";
 
 /** The tables that this needs; `SqlTables` says what they are. */
 export interface Tables {
   readonly sql: SqlClient;
   readonly parts: Fragment;
-  readonly ask: (template: string, values: ReadonlyArray<ReadonlyArray<string>>) => Effect.Effect<unknown, SqlError>;
+  readonly ask: <Row extends object>(template: string, values: Lists) => Effect.Effect<ReadonlyArray<Row>, SqlError>;
 }
 
 /** Where the parts of a run are. */
@@ -131,82 +132,115 @@ export const baseOf = (body: string | undefined): Base => {
 export const recordOf = ({ record }: Base, changed: string | null | undefined): unknown =>
   changed === null || changed === undefined ? record : RecordChange.applied(record, JSON.parse(changed));
 
-/** Puts a record on its shelf in place of the one there; gives whether there was one. */
-export const replace = (
-  { parts, sql }: Tables,
-  { seq, shelf }: Place,
-  body: string,
-): Effect.Effect<boolean, SqlError> =>
-  Effect.map(
-    sql`UPDATE ${parts} SET body = ${body} WHERE shelf = ${shelf} AND seq = ${seq} AND kind = ${ofRecord} RETURNING seq`,
-    ({ length }) => length === 1,
-  );
-
-/** A run whose parts lie on a shelf, before a write and behind it. */
-export interface Shelved {
-  readonly place: Place;
-  readonly before: RunRecord | undefined;
-  readonly after: RunRecord;
+/** A part that has changed, or that is gone. */
+export interface Part extends Place {
+  readonly kind: typeof ofRecord | typeof ofIncident | typeof ofQuestion;
+  readonly id: string;
+  readonly n: number;
+  /** Undefined where it has given way. */
+  readonly body: string | undefined;
 }
 
-/**
- * Puts on their shelves what has changed of the incidents and questions of runs: an incident is long and rarely changes. What is put
- * there is one statement for all of them.
- */
-export const save = Effect.fnUntraced(function* (tables: Tables, all: ReadonlyArray<Shelved>) {
-  const put: Array<ReadonlyArray<string | number>> = [];
-  for (const { after, before, place } of all) {
-    if (before?.incidents !== after.incidents) {
-      // The oldest are left out at some time: those behind them keep their numbers.
-      const named = ({ incidents, incidents_omitted: omitted }: RunRecord) =>
-        incidents.map((part, index) => ({ id: part.id, n: omitted + index, part }));
-      put.push(
-        ...(yield* changedOf(tables, place, ofIncident, before === undefined ? [] : named(before), named(after))),
-      );
-    }
-    if (before?.questions !== after.questions) {
-      // They stand in the order in which they were asked, which their revisions need not be.
-      const named = ({ questions }: RunRecord) => questions.map((part, n) => ({ id: String(n), n, part }));
-      put.push(
-        ...(yield* changedOf(tables, place, ofQuestion, before === undefined ? [] : named(before), named(after))),
-      );
-    }
-  }
-  if (put.length > 0) yield* tables.ask(putTogether, listsOf(put));
+/** A record that is put on its shelf in place of the one there. */
+export const recordPart = ({ seq, shelf }: Place, body: string): Part => ({
+  seq,
+  shelf,
+  kind: ofRecord,
+  id: "",
+  n: 0,
+  body,
 });
 
-const putTogether = `INSERT INTO {parts} (shelf, seq, kind, id, n, body)
-  SELECT v.shelf::integer, v.seq::bigint, v.kind, v.id, v.n::bigint, v.body
-    FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[]) AS v (shelf, seq, kind, id, n, body)
-  ON CONFLICT (shelf, seq, kind, id) DO UPDATE SET body = excluded.body`;
+/** What has changed of the incidents and questions of a run: an incident is long and rarely changes. */
+export const changesOf = (
+  { seq, shelf }: Place,
+  before: RunRecord | undefined,
+  after: RunRecord,
+): ReadonlyArray<Part> => {
+  const of = (kind: Part["kind"], named: (record: RunRecord) => ReadonlyArray<Named>): ReadonlyArray<Part> => {
+    const { gone, put } = differences(before === undefined ? none : named(before), named(after));
+    return [
+      ...gone.map(({ id, n }) => ({ seq, shelf, kind, id, n, body: undefined })),
+      ...put.map(({ id, n, part }) => ({ seq, shelf, kind, id, n, body: JSON.stringify(part) })),
+    ];
+  };
+  return [
+    ...(before?.incidents === after.incidents ? none : of(ofIncident, incidentsOf)),
+    ...(before?.questions === after.questions ? none : of(ofQuestion, questionsOf)),
+  ];
+};
 
-/** Each column of rows as one list, and as text: a list has one type, and an empty text stands for no value. */
-export const listsOf = (rows: ReadonlyArray<ReadonlyArray<string | number | null>>): ReadonlyArray<Array<string>> =>
-  (rows[0] ?? []).map((_, column) => rows.map((row) => String(row[column] ?? "")));
+/** The oldest are left out at some time: those behind them keep their numbers. */
+const incidentsOf = ({ incidents, incidents_omitted: omitted }: RunRecord): ReadonlyArray<Named> =>
+  incidents.map((part, index) => ({ id: part.id, n: omitted + index, part }));
 
+/** They stand in the order in which they were asked, which their revisions need not be. */
+const questionsOf = ({ questions }: RunRecord): ReadonlyArray<Named> =>
+  questions.map((part, n) => ({ id: String(n), n, part }));
+
+/** A part by its name among those of its kind. */
 interface Named {
   readonly id: string;
   readonly n: number;
   readonly part: object;
 }
 
-/** Takes parts that are gone from their shelf, and gives the rows of those that are to be put there. */
-const changedOf = Effect.fnUntraced(function* (
-  { parts, sql }: Tables,
-  { seq, shelf }: Place,
-  kind: typeof ofIncident | typeof ofQuestion,
-  before: ReadonlyArray<Named>,
-  after: ReadonlyArray<Named>,
-) {
-  const [known, kept] = [new Map(before.map((it) => [it.id, it.part])), new Set(after.map(({ id }) => id))];
-  const gone = before.filter(({ id }) => !kept.has(id)).map(({ id }) => id);
-  if (gone.length > 0) {
-    yield* sql`DELETE FROM ${parts} WHERE shelf = ${shelf} AND seq = ${seq} AND kind = ${kind} AND ${sql.in("id", gone)}`;
-  }
-  return after
-    .filter(({ id, part }) => known.get(id) !== part)
-    .map(({ id, n, part }) => [shelf, seq, kind, id, n, JSON.stringify(part)]);
-});
+const differences = (before: ReadonlyArray<Named>, after: ReadonlyArray<Named>) => {
+  const [known, next] = [new Map(before.map((it) => [it.id, it.part])), new Map(after.map((it) => [it.id, it]))];
+  return {
+    gone: before.filter(({ id }) => !next.has(id)),
+    put: [...next.values()].filter(({ id, part }) => known.get(id) !== part),
+  };
+};
+
+const putting = (where: string) => `INSERT INTO {parts} (shelf, seq, kind, id, n, body)
+  SELECT v.shelf::integer, v.seq::bigint, v.kind, v.id, v.n::bigint, v.body
+  FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[]) AS v (shelf, seq, kind, id, n, body)${where}
+  ON CONFLICT (shelf, seq, kind, id) DO UPDATE SET body = excluded.body`;
+
+/** Puts parts on their shelves, those of all runs together; `putValues` are its values. */
+export const putTogether = putting("");
+
+/**
+ * The same for runs that are among the rows of a step before it. A part of any other run is not put: its shelf may be gone.
+ *
+ * @param step what those rows are called, which have a `seq`
+ */
+export const putWhere = (step: string): string => putting(` WHERE v.seq::bigint IN (SELECT ${step}.seq FROM ${step})`);
+
+/** The values of `putTogether`. */
+export const putValues = (parts: ReadonlyArray<Part>): Lists =>
+  listsOf(parts, 6, ({ body, id, kind, n, seq, shelf }) => [shelf, seq, kind, id, n, body ?? null]);
+
+/** Shelves stand in a statement by themselves, so that it is not planned for all others. */
+const onShelves = "p.shelf = ANY (?::integer[])";
+
+const shelvesOf = (places: ReadonlyArray<Place>): Lists => [[...new Set(places.map(({ shelf }) => String(shelf)))]];
+
+/**
+ * Gives a row for each of some records that lies on its shelf; `foundValues` are its values. Each is looked for by itself: a join may
+ * read all of a shelf, and whoever writes to it would be undone for that.
+ */
+export const foundTogether = `SELECT f.seq FROM unnest(?::text[], ?::text[]) AS v (shelf, seq), LATERAL (
+    SELECT p.seq FROM {parts} AS p WHERE ${onShelves}
+      AND p.shelf = v.shelf::integer AND p.seq = v.seq::bigint AND p.kind = '${ofRecord}' AND p.id = '' LIMIT 1) AS f`;
+
+/** The values of `foundTogether`. */
+export const foundValues = (records: ReadonlyArray<Place>): Lists => [
+  ...listsOf(records, 2, ({ seq, shelf }) => [shelf, seq]),
+  ...shelvesOf(records),
+];
+
+const removeTogether = `DELETE FROM {parts} AS p
+  USING unnest(?::text[], ?::text[], ?::text[], ?::text[]) AS v (shelf, seq, kind, id)
+  WHERE ${onShelves} AND p.shelf = v.shelf::integer AND p.seq = v.seq::bigint AND p.kind = v.kind AND p.id = v.id`;
+
+/** Takes parts from their shelves that have given way, those of all runs together. */
+export const remove = ({ ask }: Pick<Tables, "ask">, gone: ReadonlyArray<Part>): Effect.Effect<void, SqlError> => {
+  if (gone.length === 0) return Effect.void;
+  const lists = listsOf(gone, 4, ({ id, kind, seq, shelf }) => [shelf, seq, kind, id]);
+  return Effect.asVoid(ask(removeTogether, [...lists, ...shelvesOf(gone)]));
+};
 
 /** Takes everything of these runs from their shelves. */
 export const forget = Effect.fnUntraced(function* ({ parts, sql }: Tables, places: ReadonlyArray<Place>) {

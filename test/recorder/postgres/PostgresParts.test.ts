@@ -1,0 +1,205 @@
+/**
+ * What runs that break write to PostgreSQL: an outage of a provider breaks all of them at once, and their incidents, questions and
+ * records go together.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import type { SqlClient } from "effect/sql/SqlClient";
+import { incidentsMax } from "../../../src/domain/Limits.ts";
+import type { Entry } from "../../../src/recorder/RunRecord.ts";
+import { RowChanged } from "../../../src/recorder/sql/SqlFailure.ts";
+import * as SqlStore from "../../../src/recorder/sql/SqlStore.ts";
+import * as SqlTables from "../../../src/recorder/sql/SqlTables.ts";
+import * as E from "../Entries.ts";
+import { type Recorder, record } from "../suite/Bench.ts";
+import * as Databases from "./Databases.ts";
+import * as StatementProxy from "./StatementProxy.ts";
+
+const idsOf = (many: number): ReadonlyArray<string> => Array.from({ length: many }, (_, index) => `r${index}`);
+
+type EntriesOf = (id: string) => ReadonlyArray<Entry>;
+
+/** A process whose statements are seen, and one that has written nothing and reads what is there. */
+const opened = Effect.gen(function* () {
+  const address = yield* Databases.empty;
+  const proxy = yield* StatementProxy.make(address);
+  // No heartbeat comes between the statements.
+  const recorder = yield* Databases.open({ address: proxy.address, process: "writes", leaseMs: 3_600_000 });
+  const other = yield* Databases.open({ address, process: "reads" });
+  const admin = yield* Databases.client(address, "operator");
+  // The first transaction of a process makes its lease.
+  yield* recorder.write("first", [E.begun("first")]);
+  return { address, admin, other, proxy, recorder };
+});
+
+/** One write of each run, all at the same time; gives the statements of their group between its lease and its commit. */
+const together = (
+  { proxy, recorder }: { readonly proxy: StatementProxy.StatementProxy; readonly recorder: Recorder },
+  runs: number,
+  entriesOf: EntriesOf,
+) =>
+  Effect.gen(function* () {
+    const from = proxy.statements.length;
+    yield* Effect.forEach(idsOf(runs), (id) => recorder.write(id, entriesOf(id)), {
+      concurrency: "unbounded",
+      discard: true,
+    });
+    // What the connection that listens says is about no run.
+    const all = proxy.statements.slice(from).filter((sql) => !/^LISTEN|^SELECT pg_notify|^SELECT 1$/.test(sql));
+    const [begin = "", lease = "", ...group] = all.map(kindOf);
+    assert.deepStrictEqual([begin, lease, group.pop()], ["BEGIN", "SELECT", "COMMIT"]);
+    return group;
+  });
+
+/** A statement's first word, and the table that it changes first. */
+const kindOf = (sql: string): string => {
+  const [, word = "", table] =
+    /^(?:WITH \w+ AS \()?\s*(\w+)(?: (?:FROM |INTO )?\w*_(runs|parts|incidents|questions)\b)?/.exec(sql) ?? [];
+  const and = /^WITH/.test(sql) && /INSERT INTO \w*_parts\b/.test(sql) ? " and parts" : "";
+  return table === undefined ? `${word}${and}` : `${word} ${table}${and}`;
+};
+
+/** All runs are on record as the entries make them, for every process. */
+const areOnRecord = Effect.fnUntraced(function* (
+  { other, recorder }: { readonly recorder: Recorder; readonly other: Recorder },
+  runs: number,
+  entriesOf: EntriesOf,
+) {
+  for (const it of [recorder, other]) {
+    const found = new Map((yield* it.runs({ limit: 100 })).map((run) => [run.run_id, run]));
+    for (const id of idsOf(runs)) assert.deepStrictEqual(found.get(id), E.folded(entriesOf(id)));
+  }
+});
+
+const began: EntriesOf = (id) => [E.begun(id), E.attempt(1)];
+const broke: EntriesOf = (id) => [E.raised(1, { shown: "text" }), E.opened(id, 1), E.asked(id, 1)];
+const wentOn: EntriesOf = (id) => [
+  E.answered(1, "retry"),
+  E.marked(id, 1, "acted_on", "retry"),
+  E.attempt(2, "replay"),
+];
+const over: EntriesOf = () => [E.ended({ attempts: 2 })];
+
+/** So many incidents that the oldest give way, from number `n` on. */
+const several =
+  (n: number, many: number): EntriesOf =>
+  (id) =>
+    Array.from({ length: many }, (_, index) => E.opened(id, n + index));
+
+/** No run lies on a shelf from here on. */
+const noShelves = (admin: SqlClient) => admin`DELETE FROM stream_recovery_shelves`;
+
+describe("runs that break at once, over PostgreSQL", () => {
+  it.live("write their incidents and questions with their rows, by one statement for all", () =>
+    Effect.gen(function* () {
+      const its = yield* opened;
+      const life = [began, broke, wentOn, over];
+      const groups: Array<ReadonlyArray<string>> = [];
+      for (const entriesOf of life) groups.push(yield* together(its, 60, entriesOf));
+      const broken = ["UPDATE runs and parts"];
+      assert.deepStrictEqual(groups, [["SELECT and parts"], broken, broken, broken]);
+      yield* areOnRecord(its, 60, (id) => life.flatMap((entriesOf) => entriesOf(id)));
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("write those that gave way, and those of runs that begin with them, by one statement more", () =>
+    Effect.gen(function* () {
+      const its = yield* opened;
+      const first: EntriesOf = (id) => [...began(id), ...several(1, 3)(id)];
+      assert.deepStrictEqual(yield* together(its, 20, first), ["SELECT and parts", "INSERT parts"]);
+      const more = several(4, incidentsMax);
+      const group = yield* together(its, 20, more);
+      assert.deepStrictEqual(group, ["UPDATE runs and parts", "DELETE parts"]);
+      yield* areOnRecord(its, 20, (id) => [...first(id), ...more(id)]);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("write them by one statement a kind where they are on no shelf", () =>
+    Effect.gen(function* () {
+      const its = yield* opened;
+      yield* noShelves(its.admin);
+      const first: EntriesOf = (id) => [...began(id), ...broke(id)];
+      const more: EntriesOf = (id) => [...wentOn(id), ...several(2, incidentsMax)(id), E.asked(id, 2)];
+      const groups = [yield* together(its, 20, first), yield* together(its, 20, more), yield* together(its, 20, over)];
+      assert.deepStrictEqual(groups, [
+        ["SELECT and parts", "INSERT incidents", "INSERT questions"],
+        ["UPDATE runs", "DELETE incidents", "INSERT incidents", "DELETE questions", "INSERT questions"],
+        ["UPDATE runs", "UPDATE incidents"],
+      ]);
+      yield* areOnRecord(its, 20, (id) => [...first(id), ...more(id), ...over(id)]);
+    }).pipe(Effect.scoped),
+  );
+});
+
+/** What a process makes of runs that it has read, and writes as a group. */
+const group = Effect.fnUntraced(function* (
+  tables: SqlTables.SqlTables,
+  entriesOf: EntriesOf,
+  runIds: ReadonlyArray<string>,
+) {
+  const changed: Array<SqlStore.Changed> = [];
+  for (const runId of runIds) {
+    const stored = yield* SqlStore.load(tables, runId);
+    if (stored === undefined) throw new Error("it is there");
+    // What lies on its shelf is not known.
+    const { base: _, ...before } = stored;
+    changed.push({ runId, before, record: E.folded([...began(runId), ...entriesOf(runId)]), owner: before.owner });
+  }
+  return changed;
+});
+
+describe("a group of runs that break, over PostgreSQL", () => {
+  const three = ["a", "b", "c"];
+
+  it.live("changes nothing where one of its runs is of another version", () =>
+    Effect.gen(function* () {
+      const { admin, address, recorder } = yield* opened;
+      const tables = SqlTables.make(yield* Databases.client(address, "test"), SqlTables.prefixDefault);
+      for (const id of three) yield* recorder.write(id, began(id));
+      const stale = yield* group(tables, broke, three);
+      yield* recorder.write("c", [E.noted(1)]);
+      assert.instanceOf(yield* Effect.flip(tables.dialect.write(SqlStore.save(tables, stale))), RowChanged);
+      for (const id of three) assert.strictEqual((yield* record(recorder, id)).incidents.length, 0);
+      assert.deepStrictEqual(yield* admin`SELECT id FROM stream_recovery_parts WHERE kind <> 'r'`, []);
+      yield* tables.dialect.write(SqlStore.save(tables, yield* group(tables, broke, three)));
+      for (const id of three) assert.strictEqual((yield* record(recorder, id)).incidents.length, 1);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("puts the records anew that were not known as they lie there, all or none of them", () =>
+    Effect.gen(function* () {
+      const { admin, other, proxy, recorder } = yield* opened;
+      const tables = SqlTables.make(yield* Databases.client(proxy.address, "test"), SqlTables.prefixDefault);
+      for (const id of three) yield* recorder.write(id, began(id));
+      const changed = yield* group(tables, broke, three);
+      const from = proxy.statements.length;
+      yield* tables.dialect.write(SqlStore.save(tables, changed));
+      const writes = proxy.statements.slice(from).map(kindOf);
+      assert.deepStrictEqual(
+        writes.filter((kind) => !/^(?:BEGIN|SELECT|COMMIT)$/.test(kind)),
+        ["UPDATE runs and parts"],
+      );
+      for (const id of three) {
+        assert.deepStrictEqual(yield* record(other, id), E.folded([...began(id), ...broke(id)]));
+      }
+      const again = yield* group(tables, (id) => [...broke(id), ...wentOn(id)], three);
+      yield* admin`DELETE FROM stream_recovery_parts
+        WHERE kind = 'r' AND seq = (SELECT seq FROM stream_recovery_runs WHERE run_id = 'c')`;
+      assert.instanceOf(yield* Effect.flip(tables.dialect.write(SqlStore.save(tables, again))), RowChanged);
+      assert.strictEqual((yield* record(other, "a")).attempts.length, 1);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("changes nothing where an incident that it changes is gone, on no shelf", () =>
+    Effect.gen(function* () {
+      const { admin, address, recorder } = yield* opened;
+      yield* noShelves(admin);
+      const tables = SqlTables.make(yield* Databases.client(address, "test"), SqlTables.prefixDefault);
+      for (const id of three) yield* recorder.write(id, [...began(id), ...broke(id)]);
+      const changed = yield* group(tables, (id) => [...broke(id), ...wentOn(id)], three);
+      yield* admin`DELETE FROM stream_recovery_incidents WHERE run_id = 'c'`;
+      assert.instanceOf(yield* Effect.flip(tables.dialect.write(SqlStore.save(tables, changed))), RowChanged);
+      assert.strictEqual((yield* record(recorder, "a")).attempts.length, 1);
+    }).pipe(Effect.scoped),
+  );
+});
