@@ -1,18 +1,25 @@
 /**
- * Lets every object of a gateway be a young one at first.
+ * Says to V8 how a gateway uses its young objects: nearly all that it makes is gone with its stream, and streams come in bursts.
  *
  * V8 allocates among the old objects what a place in the code makes where nearly all of it has lived long. In a gateway the same places make
  * what is kept for a client that comes back and what goes with its stream. One such object of a stream that is over holds all of the stream,
  * is taken for alive by every minor collection, and so lets everything else of streams seem to live long, too: with a file store whole
  * streams were copied twice and kept until the next full collection.
+ *
+ * V8 makes the room of young objects small, a megabyte, where a process stands idle, and doubles it only as fast as objects outlive it. A burst
+ * behind a pause was collected again and again in a small room, and what was alive in that moment became old: a tenth of the burst's CPU. One
+ * step takes it to the size that a busy gateway has anyway.
  */
 import { setFlagsFromString } from "node:v8";
 
-const flag = "allocation-site-pretenuring";
+const flags: ReadonlyArray<readonly [name: string, said: string]> = [
+  ["allocation-site-pretenuring", "--no-allocation-site-pretenuring"],
+  ["semi-space-growth-factor", "--semi-space-growth-factor=16"],
+];
 
 /** Says so to V8, where this is V8 and nobody has said otherwise on the command line of Node. It may be called at any time. */
 export const keepYoung = (): void => {
-  const isV8 = process.versions.bun === undefined;
-  if (isV8 && !process.execArgv.some((arg) => arg.replaceAll("_", "-").includes(flag)))
-    setFlagsFromString(`--no-${flag}`);
+  if (process.versions.bun !== undefined) return;
+  const given = process.execArgv.map((arg) => arg.replaceAll("_", "-"));
+  for (const [name, said] of flags) if (!given.some((arg) => arg.includes(name))) setFlagsFromString(said);
 };

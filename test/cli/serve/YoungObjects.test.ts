@@ -1,7 +1,7 @@
 /**
  * What streams leave to V8's minor collections in a process that serves, as V8 tells it.
  */
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -118,22 +118,61 @@ const promotedKb = ({ flags = [], workers = 1 }: Given = {}) =>
     });
   }).pipe(Effect.scoped);
 
+/** Longest time of a test, in milliseconds: hundreds of streams go through several processes, on a machine that may be busy. */
+const endMsMax = 240_000;
+
 describe("a stream of a gateway", () => {
   it.live(
     "is gone with the next minor collections",
     () => Effect.map(promotedKb(), (kb) => assert.isBelow(kb, 15)),
-    60_000,
+    endMsMax,
   );
 
   it.live(
     "is gone with the next minor collections of each of several workers, too",
     () => Effect.map(promotedKb({ workers: 2 }), (kb) => assert.isBelow(kb, 15)),
-    60_000,
+    endMsMax,
   );
 
   it.live(
     "is what the command line of Node says of it",
     () => Effect.map(promotedKb({ flags: ["--allocation_site_pretenuring"] }), (kb) => assert.isAbove(kb, 15)),
-    60_000,
+    endMsMax,
   );
+});
+
+/** Prints each size that the room of young objects has, in megabytes, while objects outlive it; with `keepYoung` where it is to be called. */
+const sizes = `
+  import { getHeapSpaceStatistics } from "node:v8";
+  import { keepYoung } from ${JSON.stringify(new URL("../../../src/cli/serve/YoungObjects.ts", import.meta.url).href)};
+  if (process.argv.includes("called")) keepYoung();
+  const [kept, seen] = [[], new Set()];
+  for (let n = 0; n < 300; n += 1) {
+    kept.push(Array.from({ length: 1000 }, (_, at) => ({ at })));
+    seen.add(getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space").space_size / 2 ** 20);
+  }
+  console.log(JSON.stringify([...seen]));
+`;
+
+const sizesOf = (flags: ReadonlyArray<string>, ...args: ReadonlyArray<string>): ReadonlyArray<number> => {
+  const child = spawnSync(
+    process.execPath,
+    ["--no-warnings", ...flags, "--input-type=module", "--eval", sizes, "--", ...args],
+    { env: bareEnv(tmpdir()), encoding: "utf8" },
+  );
+  assert.strictEqual(child.status, 0, child.stderr);
+  return JSON.parse(child.stdout) as ReadonlyArray<number>;
+};
+
+describe("the room of young objects", () => {
+  it("grows to that of a busy gateway in one step, and not by doubling", () => {
+    const between = (found: ReadonlyArray<number>) => found.filter((size) => size > 2 && size < 16);
+    assert.isAbove(between(sizesOf([])).length, 1);
+    assert.deepStrictEqual(between(sizesOf([], "called")), []);
+    assert.isAtLeast(Math.max(...sizesOf([], "called")), 16);
+  });
+
+  it("grows as the command line of Node says", () => {
+    assert.include(sizesOf(["--semi_space_growth_factor=2"], "called"), 4);
+  });
 });
