@@ -91,7 +91,7 @@ export class Gateway extends Context.Service<
 
 /** How the store's writes go; a store that is not watched is taken at its word. */
 const storeState = Effect.map(Effect.serviceOption(StoreHealth), (health) =>
-  Option.isNone(health) ? Effect.succeed({ writes: "ok" as const }) : health.value.state,
+  Option.isNone(health) ? () => ({ writes: "ok" as const }) : health.value.now,
 );
 
 /** Closes the processor of a process that is about to end: its runs still write for a moment, to a store that may not answer. */

@@ -49,7 +49,7 @@
  * where the run does not repeat it. The relay writes no bytes of its own but those of `keepAliveMs`: they go while the client
  * waits for what is held or for what becomes of the run, between events only, and are never a terminal marker (L5).
  */
-import { Deferred, Effect, Fiber, type Scope } from "effect";
+import { Effect, Fiber, type Scope } from "effect";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { KeepAlive, pulseOf } from "./KeepAlive.ts";
@@ -110,7 +110,7 @@ const firstHead = Effect.fnUntraced(function* (
     // Bytes come after a head of their attempt, and a clean end after its marker.
     heads.head === undefined ? Effect.die(new Error("A body came before its head")) : Effect.succeed(heads.head),
   );
-  if (head === "first") return yield* Effect.raceFirst(Deferred.await(heads.released), content);
+  if (head === "first") return yield* Effect.raceFirst(heads.released, content);
   if (head === "content" || !streaming) return yield* content;
   return yield* Effect.timeoutOrElse(content, {
     duration: head.withinMs,

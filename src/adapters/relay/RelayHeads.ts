@@ -18,8 +18,6 @@ interface FailedResponse {
 
 /** The heads of one run: each attempt has at most one, and only the newest is kept. */
 export class RelayHeads {
-  /** Completes with the first head that may go to the client before any content has come. */
-  readonly released = Deferred.makeUnsafe<RelayHead>();
   /** The newest attempt, from 1; 0 before the first. */
   attempt = 0;
   /** The newest attempt's successful head. */
@@ -34,14 +32,14 @@ export class RelayHeads {
   hasStreamed = false;
   /** The route of the newest attempt that was opened, where routes have names. */
   route: string | undefined;
-  /** By which routes errors came. */
-  readonly #routes = new WeakMap<object, string>();
+  /** By which routes errors came. Made with the first of them, as `#failed` is: few responses have one. */
+  #routes: WeakMap<object, string> | undefined;
   /** What stood before error events when they came. */
-  readonly #failed = new WeakMap<RelayPart, FailedResponse>();
+  #failed: WeakMap<RelayPart, FailedResponse> | undefined;
   /** The newest attempt's head is that of a stream. */
   #streams = false;
-  /** Completes once the newest attempt's head is known for that of a stream, or another attempt begins. */
-  #decided = Deferred.makeUnsafe<void>();
+  /** Completes once the newest attempt's head is known for that of a stream, or another attempt begins. Made for who waits for it. */
+  #decided: Deferred.Deferred<void> | undefined;
   /** The newest attempt goes on with what was shown: its own events do not leave as they came. */
   #continues = false;
   /** Events of the newest attempt that have come and not left: held, or on their way. */
@@ -49,13 +47,21 @@ export class RelayHeads {
   #isForgotten = false;
 
   #released: ((head: RelayHead) => void) | undefined;
-  /** What `released` was completed with. */
+  /** The first head that might go to the client before any content had come. */
   firstReleased: RelayHead | undefined;
   #opened: { readonly opened: (attempt: number) => void } | undefined;
 
-  /** Calls back with the head that completes `released`, in the same step. */
+  /** Calls back with `firstReleased`, in the step in which there is one. */
   whenReleased(told: (head: RelayHead) => void): void {
     this.#released = told;
+  }
+
+  /** Waits for `firstReleased`. */
+  get released(): Effect.Effect<RelayHead> {
+    return Effect.callback((resume) => {
+      if (this.firstReleased !== undefined) return void resume(Effect.succeed(this.firstReleased));
+      this.whenReleased((head) => resume(Effect.succeed(head)));
+    });
   }
 
   /** Tells of each attempt that begins, from now on. */
@@ -87,9 +93,7 @@ export class RelayHeads {
     this.calling = false;
     this.#streams = false;
     this.#waiting.clear();
-    const before = this.#decided;
-    this.#decided = Deferred.makeUnsafe();
-    Deferred.doneUnsafe(before, Effect.void);
+    this.#decides();
   }
 
   /** Events that came behind the cursor were not read by the run, and come again. */
@@ -102,13 +106,16 @@ export class RelayHeads {
 
   /** The newest attempt has failed with an error, or with an event that says so. */
   threw<E>(error: E): E {
-    if (this.route !== undefined && typeof error === "object" && error !== null) this.#routes.set(error, this.route);
+    if (this.route !== undefined && typeof error === "object" && error !== null) {
+      this.#routes ??= new WeakMap();
+      this.#routes.set(error, this.route);
+    }
     return error;
   }
 
   /** The route that a run's error came by; the newest one where that is not known. */
   routeOf(cause: unknown): string | undefined {
-    return (typeof cause === "object" && cause !== null ? this.#routes.get(cause) : undefined) ?? this.route;
+    return (typeof cause === "object" && cause !== null ? this.#routes?.get(cause) : undefined) ?? this.route;
   }
 
   /** No client can have the response any more: what has not left never will. */
@@ -121,6 +128,7 @@ export class RelayHeads {
   came(part: RelayPart): void {
     if (part.observation.failure !== undefined) {
       this.threw(part);
+      this.#failed ??= new WeakMap();
       this.#failed.set(part, {
         ...{ attempt: this.attempt, head: this.head, waiting: this.#waiting.all, continues: this.#continues },
       });
@@ -142,7 +150,7 @@ export class RelayHeads {
    * @returns whether the event may leave
    */
   endsWith(part: RelayPart, begun: boolean): boolean {
-    const failed = this.#failed.get(part);
+    const failed = this.#failed?.get(part);
     if (failed?.continues === true) return false;
     if (failed === undefined || failed.attempt === this.attempt) return true;
     if (begun || this.sent || failed.head === undefined) return false;
@@ -170,12 +178,21 @@ export class RelayHeads {
     if (attempt !== this.attempt || this.head === undefined) return;
     this.#streams = true;
     this.hasStreamed = true;
-    Deferred.doneUnsafe(this.#decided, Effect.void);
+    this.#decides();
     const { head } = this;
     if (this.firstReleased !== undefined) return;
     this.firstReleased = head;
-    Deferred.doneUnsafe(this.released, Effect.succeed(head));
     this.#released?.(head);
+  }
+
+  #decides(): void {
+    if (this.#decided !== undefined) Deferred.doneUnsafe(this.#decided, Effect.void);
+    this.#decided = undefined;
+  }
+
+  get #isDecided(): Effect.Effect<void> {
+    this.#decided ??= Deferred.makeUnsafe();
+    return Deferred.await(this.#decided);
   }
 
   /**
@@ -184,9 +201,7 @@ export class RelayHeads {
    */
   get late(): Effect.Effect<RelayHead | undefined> {
     return Effect.suspend(() =>
-      this.head === undefined || this.#streams
-        ? Effect.succeed(this.head)
-        : Effect.andThen(Deferred.await(this.#decided), this.late),
+      this.head === undefined || this.#streams ? Effect.succeed(this.head) : Effect.andThen(this.#isDecided, this.late),
     );
   }
 

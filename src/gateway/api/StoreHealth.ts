@@ -17,9 +17,14 @@ export interface StoreState {
 }
 
 /** Tells it. */
-export class StoreHealth extends Context.Service<StoreHealth, { readonly state: Effect.Effect<StoreState> }>()(
-  "effect-stream-recovery/gateway/StoreHealth",
-) {
+export class StoreHealth extends Context.Service<
+  StoreHealth,
+  {
+    readonly state: Effect.Effect<StoreState>;
+    /** The same in this step: each response's head asks for it. */
+    readonly now: () => StoreState;
+  }
+>()("effect-stream-recovery/gateway/StoreHealth") {
   /**
    * Watches the writes of a recorder.
    *
@@ -159,7 +164,7 @@ const watch: Effect.Effect<Context.Context<RunRecorder | StoreHealth>, never, Ru
     };
     const followed = staysAtOnce(around, recorder, () => watched.begun());
     return Context.make(RunRecorder, followed).pipe(
-      Context.add(StoreHealth, { state: Effect.sync(() => watched.state) }),
+      Context.add(StoreHealth, { state: Effect.sync(() => watched.state), now: () => watched.state }),
     );
   },
 );

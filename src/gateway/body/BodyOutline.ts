@@ -47,6 +47,8 @@ export const schemas: ReadonlySet<string> = new Set([
   "schema",
 ]);
 
+const utf8 = new TextDecoder();
+
 /** What is known of a body. */
 export interface KnownBody {
   /** Its bytes without content encoding. */
@@ -66,7 +68,7 @@ export type UnknownBody = "not_an_object" | "unread";
 export const knownBody = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> =>
   Effect.suspend(() => {
     if (plain.byteLength > wholeBytesMax) return outlined(plain);
-    const json = Json.record(Json.parse(new TextDecoder().decode(plain))?.json);
+    const json = Json.record(Json.parse(utf8.decode(plain))?.json);
     return Effect.succeed(json === undefined ? "not_an_object" : { plain, json, isOutline: false, mayBeParsed: true });
   });
 

@@ -12,7 +12,7 @@ import type { ClientResponse } from "./ClientResponse.ts";
 /** What a probe is told by. */
 export interface ProbeServing {
   readonly settings: Pick<GatewaySettings, "allowedHosts" | "local" | "requireStore">;
-  readonly store: Effect.Effect<StoreState>;
+  readonly store: () => StoreState;
   /** A shutdown has begun. */
   readonly draining: () => boolean;
 }
@@ -55,7 +55,8 @@ export const serveProbe = (
   client: ClientResponse,
   { draining, settings, store }: ProbeServing,
 ): Effect.Effect<void> =>
-  Effect.flatMap(store, ({ writes }) => {
+  Effect.suspend(() => {
+    const { writes } = store();
     client.access.isOwn();
     const refused =
       method !== "GET" && method !== "HEAD" ? noMethod : isProbeHost(headers, settings) ? undefined : noHost;

@@ -40,7 +40,7 @@ export interface RelayServing {
   readonly meter: TrafficMeter["Service"];
   readonly watch: PathWatch;
   /** How the store's writes go. */
-  readonly store: Effect.Effect<StoreState>;
+  readonly store: () => StoreState;
   /** What is configured for all clients. */
   readonly settings: Pick<GatewaySettings, "manner">;
 }

@@ -219,7 +219,7 @@ describe("the page", () => {
         for (const path of ["/recovery/", "/recovery/?run=run_a"]) {
           assert.notInclude((yield* got(path))?.text, 'class="notice');
           const told = yield* got(path).pipe(
-            Effect.provideService(StoreHealth, { state: Effect.succeed(failing) }),
+            Effect.provideService(StoreHealth, { state: Effect.succeed(failing), now: () => failing }),
             Effect.provideService(Traffic, { status: Effect.succeed(draining), changes: Stream.empty }),
           );
           assert.include(told?.text, "takes no writes now (<code>disk_full</code>)");

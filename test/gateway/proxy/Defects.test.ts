@@ -175,7 +175,7 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
       page: undefined,
       watch: { look: () => undefined, answered: () => undefined, waits: () => undefined },
       draining: () => false,
-      store: Effect.succeed({ writes: "ok" as const }),
+      store: () => ({ writes: "ok" as const }),
       closing: Effect.never,
       options: {
         keepAliveMs: 10_000,
