@@ -140,6 +140,11 @@ export class SqlLease {
     return this.#options.leaseMs / beatsInLease;
   }
 
+  /** How many runs are driven under the lease. */
+  get drives(): number {
+    return this.#needs;
+  }
+
   /** Whether a run is driven under the lease: a lease without runs need not be renewed, as no process waits for its end. */
   get isNeeded(): boolean {
     return this.#needs > 0;

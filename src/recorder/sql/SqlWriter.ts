@@ -48,6 +48,9 @@ const gatherTurns = 1;
 const lockedMax = 8;
 const lockedPauseMs = 1;
 
+/** How long the end of a run waits for another run's write, in milliseconds: a commit is a third of what a short stream costs the store. */
+const endPauseMs = 1;
+
 /** Writes entries of a run; returns when they are committed. */
 export type Write = (runId: string, entries: ReadonlyArray<RunRecord.Entry>) => Effect.Effect<void, RecorderError>;
 
@@ -313,12 +316,10 @@ export const makeTogether = (
     if (database.step === undefined) return undefined;
     const services = yield* Effect.context<never>();
     const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher();
-    // A lock takes real time, also where a test moves the clock.
-    const pause = inRealTime(lockedPauseMs);
     const group = new SqlGroup(database, lease, services, {
       soon: (flush) => dispatcher.scheduleTask(flush, 0),
       // A group is no fiber: it would cost each write more than its share of a commit.
-      later: (flush) => void Effect.runForkWith(services)(Effect.andThen(pause, Effect.sync(flush))),
+      after: (ms, flush) => void Effect.runForkWith(services)(Effect.andThen(inRealTime(ms), Effect.sync(flush))),
     });
     yield* Effect.addFinalizer(() => Effect.sync(() => group.close()));
     return (runId, entries, told) => group.take(runId, entries, told);
@@ -334,12 +335,14 @@ interface CommittedSoon {
   readonly taken: ReadonlySet<SoonJob>;
 }
 
+const ends = ({ _tag }: RunRecord.Entry): boolean => _tag === "RunEnded";
+
 /** When a group is committed. */
 interface Times {
   /** In a step of its own, once what is ready to write has done so. */
   readonly soon: (flush: () => void) => void;
-  /** When another process's commit should be over. */
-  readonly later: (flush: () => void) => void;
+  /** After so long, in milliseconds of real time: a lock takes that, also where a test moves the clock. */
+  readonly after: (ms: number, flush: () => void) => void;
 }
 
 class SqlGroup {
@@ -350,6 +353,8 @@ class SqlGroup {
   /** At most `queuedWritesMax`. */
   #jobs: Array<SoonJob> = [];
   #locked = 0;
+  /** These are committed soon: one of them is no end. */
+  #isDue = false;
   #isClosed = false;
 
   constructor(database: SqlDatabase, lease: SqlLease, services: Context.Context<never>, times: Times) {
@@ -365,7 +370,12 @@ class SqlGroup {
     const checked = SqlEntryCheck.readable(runId, entries);
     if ("reason" in checked) return false;
     this.#jobs.push({ runId, entries: checked, told });
-    if (this.#jobs.length === 1) this.#times.soon(() => this.#flush());
+    if (this.#isDue) return true;
+    // An end that no other run is there to share a commit with waits for nothing.
+    if (!checked.some(ends) || this.#lease.drives <= 1) {
+      this.#isDue = true;
+      this.#times.soon(() => this.#flush());
+    } else if (this.#jobs.length === 1) this.#times.after(endPauseMs, () => this.#flush());
     return true;
   }
 
@@ -383,10 +393,10 @@ class SqlGroup {
     if (made === "locked" && !this.#isClosed && this.#locked < lockedMax) {
       this.#locked += 1;
       // What comes meanwhile joins these.
-      this.#times.later(() => this.#flush());
+      this.#times.after(lockedPauseMs, () => this.#flush());
       return;
     }
-    [this.#jobs, this.#locked] = [[], 0];
+    [this.#jobs, this.#locked, this.#isDue] = [[], 0, false];
     const committed = made === "locked" ? undefined : made;
     if (committed !== undefined && id !== undefined) {
       SqlFailure.commits.updateUnsafe(1, this.#services);
