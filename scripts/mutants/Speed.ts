@@ -15,7 +15,7 @@ const telemetry = "test/runtime/run/TelemetryTaps.test.ts";
 const services = "test/adapters/relay/Services.test.ts";
 const chatSplice = "test/provider/openai-chat/Splice.test.ts";
 const kept = "test/gateway/proxy/RequestBody.test.ts";
-const young = "test/cli/serve/YoungObjects.test.ts";
+const young = "test/cli/serve/HeapSettings.test.ts";
 const whole = "test/runtime/run/WholeRuns.test.ts";
 
 /** What a fast way gets wrong. */
@@ -112,22 +112,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "objects of streams are allocated among the old ones",
     breaks: "the cost of a stream",
     within: "serveCommand",
-    find: "    keepYoung();\n    yield* Layer.build(",
+    find: "    setHeap();\n    yield* Layer.build(",
     replace: "    yield* Layer.build(",
     proofs: [{ test: young, named: "is gone with the next minor collections" }],
   },
   {
     name: "objects of a worker's streams are allocated among the old ones",
     breaks: "the cost of a stream",
-    within: "keepYoung",
-    find: "keepYoung();\nchannel.order(",
+    within: "setHeap",
+    find: "setHeap();\nchannel.order(",
     replace: "channel.order(",
     proofs: [{ test: young, named: "of each of several workers" }],
   },
   {
     name: "what the command line of Node says of old objects is not heeded",
     breaks: "what a person says counts",
-    within: "keepYoung",
+    within: "setHeap",
     find: "if (!given.some((arg) => arg.includes(name))) setFlagsFromString(said);",
     replace: "setFlagsFromString(said);",
     proofs: [{ test: young, named: "is what the command line of Node says" }],
@@ -135,7 +135,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "the room of a gateway's young objects is doubled step by step behind each pause",
     breaks: "the cost of a stream",
-    within: "keepYoung",
+    within: "setHeap",
     find: '["semi-space-growth-factor", "--semi-space-growth-factor=16"],',
     replace: "",
     proofs: [{ test: young, named: "in one step, and not by doubling" }],

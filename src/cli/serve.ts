@@ -18,12 +18,12 @@ import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
 import { failing } from "./command/CommandFailed.ts";
 import * as Signals from "./command/Signals.ts";
 import { foreignStore } from "./command/Store.ts";
+import { setHeap } from "./serve/HeapSettings.ts";
 import { rereading } from "./serve/Rereading.ts";
 import { servedText } from "./serve/ServedText.ts";
 import { serveFlags } from "./serve/ServeFlags.ts";
 import { type Given, programOf } from "./serve/ServeProgram.ts";
 import * as Supervisor from "./serve/Supervisor.ts";
-import { keepYoung } from "./serve/YoungObjects.ts";
 
 const fail = failing("serve");
 
@@ -45,7 +45,7 @@ export const serveCommand = Command.make(
     if (problem !== undefined) return yield* fail(reason, problem);
     if (given.check) return yield* Console.log(servedText(settings, program));
     if (workersOf(program) > 1) return yield* severally(given, program, settings);
-    keepYoung();
+    setHeap();
     yield* Layer.build(layer(program, RecoveryPage.layer)).pipe(
       Effect.flatMap((services) => Effect.provideContext(listening(given, program), services)),
       Effect.scoped,

@@ -35,8 +35,8 @@ import { ProcessChannel } from "../../gateway/workers/ProcessChannel.ts";
 import { sharedKey } from "../../gateway/workers/SharedKey.ts";
 import * as WorkerBus from "../../gateway/workers/WorkerBus.ts";
 import { SupervisorMessage, type WorkerMessage } from "../../gateway/workers/WorkerControl.ts";
+import { setHeap } from "./HeapSettings.ts";
 import * as ProgramWire from "./ProgramWire.ts";
-import { keepYoung } from "./YoungObjects.ts";
 
 type Start = Extract<SupervisorMessage, { readonly _tag: "Start" }>;
 type Configure = Extract<SupervisorMessage, { readonly _tag: "Configure" }>;
@@ -161,5 +161,5 @@ cluster.worker?.on("disconnect", () => {
   drain();
 });
 
-keepYoung();
+setHeap();
 channel.order({ _tag: "Hello" });

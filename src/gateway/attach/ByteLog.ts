@@ -66,7 +66,8 @@ export class ByteLog {
     if (last !== undefined && last.used < last.bytes.byteLength) return last;
     // A response doubles what it takes, so that at most half of it is empty.
     const size = Math.min(segmentMax, Math.max(segmentMin, 2 * (this.#length - this.start) - this.#held, wanted));
-    const segment = { at: this.#length, bytes: new Uint8Array(size), used: 0 };
+    // What is not used of it is never given to anybody, so that nothing has to be written to it first.
+    const segment = { at: this.#length, bytes: new Uint8Array(Buffer.allocUnsafeSlow(size).buffer), used: 0 };
     this.#add(segment, size);
     return segment;
   }

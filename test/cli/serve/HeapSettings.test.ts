@@ -141,11 +141,20 @@ describe("a stream of a gateway", () => {
   );
 });
 
-/** Prints each size that the room of young objects has, in megabytes, while objects outlive it; with `keepYoung` where it is to be called. */
-const sizes = `
+/** A program that calls `setHeap` where it is told to. */
+const program = `
   import { getHeapSpaceStatistics } from "node:v8";
-  import { keepYoung } from ${JSON.stringify(new URL("../../../src/cli/serve/YoungObjects.ts", import.meta.url).href)};
-  if (process.argv.includes("called")) keepYoung();
+  import { setHeap } from ${JSON.stringify(new URL("../../../src/cli/serve/HeapSettings.ts", import.meta.url).href)};
+  if (process.argv.includes("called")) setHeap();
+`;
+
+const started = (flags: ReadonlyArray<string>, does: string, ...args: ReadonlyArray<string>) => [
+  ...["--no-warnings", ...flags, "--input-type=module", "--eval", program + does],
+  ...["--", ...args],
+];
+
+/** Prints each size that the room of young objects has, in megabytes, while objects outlive it. */
+const grows = `
   const [kept, seen] = [[], new Set()];
   for (let n = 0; n < 300; n += 1) {
     kept.push(Array.from({ length: 1000 }, (_, at) => ({ at })));
@@ -155,11 +164,8 @@ const sizes = `
 `;
 
 const sizesOf = (flags: ReadonlyArray<string>, ...args: ReadonlyArray<string>): ReadonlyArray<number> => {
-  const child = spawnSync(
-    process.execPath,
-    ["--no-warnings", ...flags, "--input-type=module", "--eval", sizes, "--", ...args],
-    { env: bareEnv(tmpdir()), encoding: "utf8" },
-  );
+  const options = { env: bareEnv(tmpdir()), encoding: "utf8" } as const;
+  const child = spawnSync(process.execPath, started(flags, grows, ...args), options);
   assert.strictEqual(child.status, 0, child.stderr);
   return JSON.parse(child.stdout) as ReadonlyArray<number>;
 };
