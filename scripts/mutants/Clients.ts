@@ -84,8 +84,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a head of our own goes before a document that is under way",
     breaks: "what a client would get without the gateway",
     within: "RelayHeads",
-    find: "this.head === undefined || this.#streams\n        ?",
-    replace: "true\n        ?",
+    find: "this.head === undefined || this.#streams ?",
+    replace: "this.head !== null ?",
     proofs: [{ test: "test/adapters/relay/Waiting.test.ts", named: "waits for a document" }],
   },
   {

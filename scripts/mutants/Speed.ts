@@ -135,7 +135,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "the room of a gateway's young objects is doubled step by step behind each pause",
     breaks: "the cost of a stream",
-    within: "setHeap",
+    within: "flags",
     find: '["semi-space-growth-factor", "--semi-space-growth-factor=16"],',
     replace: "",
     proofs: [{ test: young, named: "in one step, and not by doubling" }],
