@@ -1,7 +1,7 @@
 /**
  * Starts gateways over one PostgreSQL, as on several machines: each has its own connections, its own lease and its own numbers.
  */
-import { Context, Effect, Layer, References, type Scope } from "effect";
+import { Context, Deferred, Effect, Exit, Layer, References, type Scope } from "effect";
 import { Gateway } from "../../../src/gateway/Gateway.ts";
 import { type GatewayProgram, layer, type PageServices } from "../../../src/gateway/GatewayLayers.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
@@ -50,4 +50,16 @@ export const two = (
     const one = yield* node(db, provider.at, program);
     const other = yield* node(db, provider.at, program);
     return { ...provider, one, other };
+  });
+
+/** Waits until a gateway hears what the others say. */
+export const listening = ({ services }: Pick<Node, "services">): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { shared } = Context.get(services, RunRecorder);
+    if (shared === undefined || shared.hears()) return Effect.void;
+    const heard = Deferred.makeUnsafe<void>();
+    const ends = shared.on(() => {
+      if (shared.hears()) Deferred.doneUnsafe(heard, Exit.void);
+    });
+    return Effect.ensuring(shared.hears() ? Effect.void : Deferred.await(heard), Effect.sync(ends));
   });

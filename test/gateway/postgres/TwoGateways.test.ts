@@ -1,7 +1,7 @@
 /** Gateways on two machines, as far as they can tell: each has its own processor, and they share one database. */
 import { hostname } from "node:os";
 import { assert, describe, it } from "@effect/vitest";
-import { Context, Deferred, Effect, Exit, Fiber } from "effect";
+import { Context, Deferred, Effect, Fiber } from "effect";
 import { Paths } from "../../../src/paths/Paths.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as StoredCancels from "../../../src/runtime/attach/StoredCancels.ts";
@@ -9,6 +9,7 @@ import * as RunCancel from "../../../src/runtime/crash/RunCancel.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
 import { clientOf, eventsOf } from "../attach/AttachCases.ts";
 import { bodies, type Fronted, front, type Got, paths, post, recovery, send, serverOf } from "../GatewayCases.ts";
+import { listening } from "./Nodes.ts";
 
 const repeat = { "x-stainless-retry-count": "1" };
 
@@ -16,18 +17,6 @@ const ask = (url: string, headers: Record<string, string> = {}, user = "u"): Eff
   post(url, "openai-chat", {
     body: JSON.stringify({ ...bodies["openai-chat"], user }),
     headers: { "content-type": "application/json", authorization: "Bearer sk-secret", ...headers },
-  });
-
-/** Waits until a gateway hears what the others say. */
-const listening = ({ services }: Fronted): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const { shared } = Context.get(services, RunRecorder);
-    if (shared === undefined || shared.hears()) return Effect.void;
-    const heard = Deferred.makeUnsafe<void>();
-    const ends = shared.on(() => {
-      if (shared.hears()) Deferred.doneUnsafe(heard, Exit.void);
-    });
-    return Effect.ensuring(shared.hears() ? Effect.void : Deferred.await(heard), Effect.sync(ends));
   });
 
 describe("two gateways over one database", () => {

@@ -8,6 +8,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Effect, type Scope } from "effect";
+import * as Databases from "./Databases.ts";
 
 /** It refuses to run as root, as PostgreSQL does. */
 const user = "postgres";
@@ -18,6 +19,9 @@ const port = 6_432;
 /** The startup parameters of the recorder that a pooler has to take or to drop. */
 export const startupParameters =
   "lock_timeout,statement_timeout,idle_in_transaction_session_timeout,enable_seqscan,jit,search_path";
+
+/** The line of its configuration by which it drops them. */
+export const ignoredParameters = `ignore_startup_parameters = ${startupParameters}`;
 
 /** The program; undefined where this machine has none and it cannot be installed. */
 export const program = (): string | undefined => {
@@ -98,3 +102,35 @@ const listening = async (child: ChildProcess, path: string): Promise<void> => {
   }
   throw new Error("PgBouncer does not start");
 };
+
+let made = 0;
+
+/** What the role keeps, as docs/postgres-operation.md has it. */
+export const kept: Readonly<Record<string, string>> = {
+  lock_timeout: "5s",
+  statement_timeout: "15s",
+  idle_in_transaction_session_timeout: "10s",
+  jit: "off",
+};
+
+/**
+ * The address of a database of its own behind a pooler, and the role's own settings in it: a pooler drops those that a connection begins
+ * with.
+ */
+export const database = Effect.fnUntraced(function* (
+  mode: PoolerOptions["mode"],
+  server: string,
+  more: ReadonlyArray<string>,
+  settings = kept,
+) {
+  const pool = yield* start({ mode, server, more });
+  const admin = yield* Databases.client(Databases.addressOf("postgres"), "operator");
+  made += 1;
+  const name = `pool${process.pid}_${made}`;
+  yield* admin.unsafe(`CREATE DATABASE ${name}`);
+  yield* Effect.addFinalizer(() => Effect.ignore(admin.unsafe(`DROP DATABASE ${name} WITH (FORCE)`)));
+  for (const [key, value] of Object.entries(settings)) {
+    yield* admin.unsafe(`ALTER ROLE postgres IN DATABASE ${name} SET ${key} = '${value}'`);
+  }
+  return `postgres:///${name}?user=postgres&${pool}`;
+}, Effect.orDie);

@@ -8,35 +8,13 @@ import { record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
 import * as Pooler from "./Pooler.ts";
 
-const ignored = `ignore_startup_parameters = ${Pooler.startupParameters}`;
+const ignored = Pooler.ignoredParameters;
 
-let made = 0;
-
-/** What the role keeps, as docs/postgres-operation.md has it. */
-const kept = {
-  lock_timeout: "5s",
-  statement_timeout: "15s",
-  idle_in_transaction_session_timeout: "10s",
-  jit: "off",
-};
-
-/** A database of its own behind a pooler, and the role's own settings in it: a pooler drops those that a connection begins with. */
-const pooled = Effect.fnUntraced(function* (
+const pooled = (
   mode: Pooler.PoolerOptions["mode"],
   more: ReadonlyArray<string>,
-  settings: Readonly<Record<string, string>> = kept,
-) {
-  const pool = yield* Pooler.start({ mode, server: inject("postgresSocket"), more });
-  const admin = yield* Databases.client(Databases.addressOf("postgres"), "operator");
-  made += 1;
-  const database = `pool${process.pid}_${made}`;
-  yield* Effect.orDie(admin.unsafe(`CREATE DATABASE ${database}`));
-  yield* Effect.addFinalizer(() => Effect.ignore(admin.unsafe(`DROP DATABASE ${database} WITH (FORCE)`)));
-  for (const [name, value] of Object.entries(settings)) {
-    yield* Effect.orDie(admin.unsafe(`ALTER ROLE postgres IN DATABASE ${database} SET ${name} = '${value}'`));
-  }
-  return `postgres:///${database}?user=postgres&${pool}`;
-});
+  settings?: Readonly<Record<string, string>>,
+) => Pooler.database(mode, inject("postgresSocket"), more, settings);
 
 describe("PostgreSQL behind PgBouncer", () => {
   for (const [mode, more] of [
@@ -127,10 +105,12 @@ describe("PostgreSQL behind PgBouncer", () => {
         yield* recorder.write("s", E.life("s"));
       });
       const all = Effect.gen(function* () {
-        yield* Effect.scoped(opened(kept));
-        yield* Effect.scoped(opened({ ...kept, lock_timeout: "2s" }));
+        yield* Effect.scoped(opened(Pooler.kept));
+        yield* Effect.scoped(opened({ ...Pooler.kept, lock_timeout: "2s" }));
         assert.deepStrictEqual(warnings(), []);
-        yield* Effect.scoped(opened({ ...kept, lock_timeout: "0", idle_in_transaction_session_timeout: "1min" }));
+        yield* Effect.scoped(
+          opened({ ...Pooler.kept, lock_timeout: "0", idle_in_transaction_session_timeout: "1min" }),
+        );
       });
       yield* Effect.provide(all, log);
       assert.lengthOf(warnings(), 1);
