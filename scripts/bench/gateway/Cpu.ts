@@ -1,5 +1,5 @@
 /**
- * Measures the CPU that a gateway takes for a relayed event and for a whole stream, in turns with a plain proxy.
+ * Measures the CPU that a gateway takes for a relayed event and for a whole stream, in turns with a plain proxy and those of others.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { median, spread } from "../Median.ts";
@@ -8,6 +8,7 @@ import { type Burst, playBurst, playPaced, warmUp } from "./Client.ts";
 import { type Contender, gateway, plainProxy } from "./Contenders.ts";
 import { play, type Round, ratios, valuesOf } from "./CpuRounds.ts";
 import type { Options } from "./Options.ts";
+import { inOrder, others } from "./Others.ts";
 import { flagsOf, nameOf, type Setting, settingsOf, streamsOf } from "./Settings.ts";
 import { type Protocol, wires } from "./Wires.ts";
 
@@ -74,17 +75,17 @@ const behind = (load: Load, took: ReadonlyArray<number>): string => {
   return longer > paceKept ? `; it took ${longer.toFixed(1)} × as long as paced` : "";
 };
 
+/** @param isBarred the design has a bar for it */
 const rowOf = (
   load: Load,
-  setting: Setting,
+  { isBarred, name }: { readonly name: string; readonly isBarred: boolean },
   against: string,
   rounds: ReadonlyArray<Round>,
   took: ReadonlyArray<number>,
 ): Row => {
-  const name = nameOf(setting);
   const ratio = spread(ratios(rounds, name, against));
   const [own, plain] = [median(valuesOf(rounds, name)), median(valuesOf(rounds, against))];
-  const bar = setting.seam ? load.bar : undefined;
+  const bar = isBarred ? load.bar : undefined;
   return {
     what: `${load.what}: ${name}`,
     value: `${spreadText(ratio, 2, "×")}, ${own.toFixed(0)} µs against ${plain.toFixed(0)}${behind(load, took)}`,
@@ -94,6 +95,15 @@ const rowOf = (
   };
 };
 
+/** The proxies of others speak one protocol, and a quick run has no time for them. */
+const othersOf = async (protocol: Protocol, upstream: string, { size }: Options): Promise<ReadonlyArray<Contender>> => {
+  if (protocol !== "chat" || size === "quick") return [];
+  // What this machine has not is told with the latencies.
+  return (await inOrder(others(upstream))).filter((one) => "url" in one);
+};
+
+const named = (setting: Setting) => ({ name: nameOf(setting), isBarred: setting.seam });
+
 /** Measures one protocol: every setting takes its turn beside the plain proxy in every round. */
 export const cpu = async (
   protocol: Protocol,
@@ -102,22 +112,25 @@ export const cpu = async (
 ): Promise<{ readonly name: string; readonly rows: ReadonlyArray<Row> }> => {
   const settings = settingsOf(protocol, options);
   const plain = await plainProxy(upstream);
-  const contenders: Array<Contender> = [plain];
+  const beside = [plain, ...(await othersOf(protocol, upstream, options))];
+  const contenders: Array<Contender> = [...beside];
   for (const setting of settings)
     contenders.push(await gateway(nameOf(setting), upstream, setting.store, flagsOf(setting, options)));
   for (const contender of contenders) await warmUp(contender, protocol);
-  const rows: Array<Row> = [];
+  const all: Array<Row> = [];
   for (const load of loadsOf(protocol, options)) {
     console.error(`${protocol}: ${load.what} …`);
     const took = new Map<string, Array<number>>();
-    const playing = contenders.slice(0, 1 + (load.settings ?? settings.length));
+    const playing = contenders.slice(0, beside.length + (load.settings ?? settings.length));
     const rounds = await play(playing, options.rounds, (contender) => measure(contender, load, took));
-    const found = settings
-      .slice(0, load.settings)
-      .map((setting) => rowOf(load, setting, plain.name, rounds, took.get(nameOf(setting)) ?? []));
+    const rows = [
+      ...beside.slice(1).map(({ name }) => ({ name, isBarred: false })),
+      ...settings.slice(0, load.settings).map(named),
+    ];
+    const found = rows.map((row) => rowOf(load, row, plain.name, rounds, took.get(row.name) ?? []));
     for (const row of found) console.error(`  ${row.what}: ${row.value}  ${row.verdict ?? ""}`);
-    rows.push(...found);
+    all.push(...found);
   }
   for (const contender of contenders) await contender.end();
-  return { name: `CPU of ${wires[protocol].title}, against a plain Node proxy`, rows };
+  return { name: `CPU of ${wires[protocol].title}, against a plain Node proxy`, rows: all };
 };

@@ -81,7 +81,10 @@ export const lossRows = (all: ReadonlyArray<Measured>): ReadonlyArray<Row> => {
 
 const lostTo = (own: Measured, other: Measured): ReadonlyArray<string> => {
   const slower = median(other.perSecond) / median(own.perSecond);
-  const [more, less] = [own.memory.rssKib, other.memory.rssKib];
+  const larger = (what: string, more: number | undefined, less: number | undefined) =>
+    more !== undefined && less !== undefined && more > less
+      ? [`${(more - less).toFixed(1)} KiB more ${what} a stream`]
+      : [];
   return [
     ...kinds.flatMap(({ of, what }) => {
       const later = (share: number) => quantile(of(own.late), share) - quantile(of(other.late), share);
@@ -89,9 +92,8 @@ const lostTo = (own: Measured, other: Measured): ReadonlyArray<string> => {
       return p50 > 0 || p99 > 0 ? [`${what} ${signed(p50)} · ${signed(p99)} ms`] : [];
     }),
     ...(slower > 1 ? [`${slower.toFixed(1)} times fewer streams a second`] : []),
-    ...(more !== undefined && less !== undefined && more > less
-      ? [`${(more - less).toFixed(1)} KiB more resident a stream`]
-      : []),
+    ...larger("resident", own.memory.rssKib, other.memory.rssKib),
+    ...larger("of heap", own.memory.heapKib, other.memory.heapKib),
   ];
 };
 

@@ -4,9 +4,10 @@
  */
 import type { Row } from "../Row.ts";
 import { type Burst, hold, lateness, playBurst, warmUp } from "./Client.ts";
-import { type Contender, gateway, nginx, peer, plainProxy, type Skipped } from "./Contenders.ts";
+import { type Contender, gateway, plainProxy } from "./Contenders.ts";
 import { orderOf } from "./CpuRounds.ts";
 import type { Options } from "./Options.ts";
+import { inOrder, others, type Start } from "./Others.ts";
 import { latenessRows, lossRows, type Measured, memoryRows, perSecondRow, rowOf } from "./PeerRows.ts";
 import { canRead, residentKib } from "./ProcessMeter.ts";
 import { flagsOf, liveFile, nameOf, type Setting } from "./Settings.ts";
@@ -16,20 +17,10 @@ const settings: ReadonlyArray<Setting> = [
   liveFile,
   { ...liveFile, reveal: "on_complete" },
 ];
-const rounds = 5;
-
-/** Starts one of them. */
-type Start = () => Promise<Contender | Skipped>;
 
 const startsOf = (url: string, options: Options): ReadonlyArray<Start> => [
-  () => nginx(url),
   () => plainProxy(url),
-  () => peer("http-proxy", "HttpProxy.mjs", url),
-  () =>
-    peer("@llmops/gateway", "LlmopsGateway.mjs", url, {
-      "x-llmops-provider": "openai",
-      "x-llmops-custom-host": `${url}/v1`,
-    }),
+  ...others(url),
   ...settings.map(
     (setting): Start =>
       () =>
@@ -57,8 +48,8 @@ export const peers = async (
   const contenders = started.filter((one) => "url" in one);
   const measured = new Map(contenders.map((one) => [one, nothingOf(one.name)]));
   for (const contender of contenders) await warmUp(contender, "chat");
-  for (let turn = 0; turn < rounds; turn += 1) {
-    console.error(`peers: round ${turn + 1} of ${rounds} …`);
+  for (let turn = 0; turn < options.rounds; turn += 1) {
+    console.error(`peers: round ${turn + 1} of ${options.rounds} …`);
     for (const [contender, found] of orderOf([...measured], turn)) {
       await lateness(contender, "chat", paced, found.late);
       found.perSecond.push(await playBurst(contender, "chat", burst));
@@ -81,12 +72,6 @@ export const peers = async (
       rows: started.flatMap((one) => ("skipped" in one ? [rowOf(one.name, one.skipped, {})] : [])),
     },
   ].filter(({ rows }) => rows.length > 0);
-};
-
-const inOrder = async (starts: ReadonlyArray<Start>): Promise<ReadonlyArray<Contender | Skipped>> => {
-  const started: Array<Contender | Skipped> = [];
-  for (const start of starts) started.push(await start());
-  return started;
 };
 
 /** Resident memory, and where the process says it the heap, that each of many open streams takes. */
