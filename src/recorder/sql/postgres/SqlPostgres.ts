@@ -115,8 +115,11 @@ const notSerializable = (level: string): RecorderError =>
 /** Ids that a statement of the transaction has told, by its connection: each transaction has an object of its own for that. */
 const told = new WeakMap<object, string>();
 
+/** Stands behind an id: when the transaction began, by the server's clock, in seconds since the epoch. */
+const sinceWhen = "'@' || extract(epoch FROM now())::text";
+
 /** What a statement selects beside its own columns, so that the id need not be asked for; `note` takes it. */
-export const idColumn = ", pg_current_xact_id()::text AS xid";
+export const idColumn = `, pg_current_xact_id()::text || ${sinceWhen} AS xid`;
 
 /** Takes note of a transaction's id that one of its statements gave. */
 export const note = (sql: SqlClient.SqlClient, xid: string | undefined): Effect.Effect<void> =>
@@ -133,24 +136,36 @@ const transactionId = (sql: SqlClient.SqlClient): Effect.Effect<string | undefin
     const known = connection === undefined ? undefined : told.get(connection);
     if (known !== undefined) return Effect.succeed(known);
     return Effect.map(
-      sql<{ readonly xid: string | null }>`SELECT pg_current_xact_id_if_assigned()::text AS xid`,
+      sql<{ readonly xid: string | null }>`
+        SELECT pg_current_xact_id_if_assigned()::text || ${sql.literal(sinceWhen)} AS xid`,
       ([row]) => row?.xid ?? undefined,
     );
   });
 
 type Outcome = "committed" | "aborted" | "unknown";
 
-/** What became of a transaction, by the server's word. It is asked in real time: the socket is. */
-const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xid: string) {
+/**
+ * What became of a transaction, by the server's word. It is asked in real time: the socket is.
+ *
+ * A server that crashed gives numbers again whose transactions are not in its log: one that is committed under that number may be
+ * another process's. A server that starts again says when, and one that recovers by itself from a process that died begins its statistics anew.
+ *
+ * @param xid its id and its beginning, as `idColumn` gives them
+ */
+export const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xid: string) {
   const begunAt = monotonicMs(realClock);
+  const [id = "", at = ""] = xid.split("@");
   // A question to a server that does not answer lasts as long as a connection is waited for.
   do {
     const rows = yield* Effect.orElseSucceed(
-      sql<{ readonly status: string | null }>`SELECT pg_xact_status(${xid}::text::xid8) AS status`,
+      sql<{ readonly status: string | null; readonly crashed: boolean }>`
+        SELECT pg_xact_status(${id}::text::xid8) AS status, extract(epoch FROM
+          GREATEST(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time())) >= ${at}::double precision AS crashed`,
       () => [],
     );
     const status = rows[0]?.status;
-    if (status === "committed" || status === "aborted") return status satisfies Outcome;
+    if (status === "committed") return (rows[0]?.crashed === false ? status : "unknown") satisfies Outcome;
+    if (status === "aborted") return status satisfies Outcome;
     // Too old for the server to know of it.
     if (status === null) return "unknown" satisfies Outcome;
     yield* inRealTime(askPauseMs);

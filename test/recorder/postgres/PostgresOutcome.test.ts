@@ -1,0 +1,54 @@
+/** What a server says of a transaction whose commit it never acknowledged, where it has started again since. */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Exit } from "effect";
+import type { SqlClient } from "effect/sql/SqlClient";
+import * as Cluster from "../../../scripts/postgres/Cluster.ts";
+import * as SqlPostgres from "../../../src/recorder/sql/postgres/SqlPostgres.ts";
+import * as Databases from "./Databases.ts";
+
+/** A server that no other test uses: it is stopped. */
+const own = Effect.acquireRelease(
+  Effect.sync(() => Cluster.make(Cluster.programs() ?? "")),
+  (it) => Effect.sync(() => it.remove()),
+);
+
+/** Runs a transaction, and gives its id as the store has it. */
+const transaction = Effect.fnUntraced(function* (client: SqlClient, how: Exit.Exit<void, string> = Exit.void) {
+  let id = "";
+  const body = Effect.flatMap(
+    client<{ readonly xid: string }>`SELECT 1 AS one ${client.literal(SqlPostgres.idColumn)}`,
+    ([row]) => {
+      id = row?.xid ?? assert.fail("no id");
+      return how;
+    },
+  );
+  yield* Effect.ignore(client.withTransaction(body));
+  return id;
+});
+
+const numberOf = (id: string): string => id.split("@")[0] ?? "";
+
+describe("A commit whose connection broke", () => {
+  it.live("is not taken for one that has the same number behind a crash of the server", () =>
+    Effect.gen(function* () {
+      const cluster = yield* own;
+      const client = yield* Databases.client(cluster.address("postgres"));
+      const committed = yield* transaction(client);
+      assert.strictEqual(yield* SqlPostgres.outcome(client, committed), "committed");
+      // A server that recovers by itself begins its statistics anew, and keeps the time of its start.
+      yield* client`SELECT pg_stat_reset_shared('bgwriter')`;
+      assert.strictEqual(yield* SqlPostgres.outcome(client, committed), "unknown");
+      // Nothing of it is in the server's log, as of a transaction whose commit has not come there.
+      const lost = yield* transaction(client, Exit.fail("undone"));
+      assert.strictEqual(yield* SqlPostgres.outcome(client, lost), "aborted");
+      yield* Effect.promise(() => cluster.restart("immediate"));
+      const other = yield* Databases.client(cluster.address("postgres"));
+      let given = "";
+      for (let n = 0; n < 100 && given !== numberOf(lost); n += 1) given = numberOf(yield* transaction(other));
+      assert.strictEqual(given, numberOf(lost));
+      const [row] = yield* other`SELECT pg_xact_status(${given}::text::xid8) AS status`;
+      assert.deepStrictEqual(row, { status: "committed" });
+      assert.strictEqual(yield* SqlPostgres.outcome(other, lost), "unknown");
+    }).pipe(Effect.scoped),
+  );
+});
