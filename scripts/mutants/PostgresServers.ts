@@ -14,6 +14,19 @@ const store = "test/recorder/store/RunStore.test.ts";
 /** The mutants of addresses and roles, of what is demanded of a server, and of what its errors mean. */
 export const mutants: ReadonlyArray<Mutant> = [
   {
+    name: "a number that a crashed server gives again is taken for the same transaction",
+    breaks: "L8: an acknowledged entry is on record",
+    within: "outcome",
+    find: 'rows[0]?.crashed === false ? status : "unknown"',
+    replace: "status",
+    proofs: [
+      {
+        test: "test/recorder/postgres/PostgresOutcome.test.ts",
+        named: "is not taken for one that has the same number",
+      },
+    ],
+  },
+  {
     name: "a server of any version will do",
     breaks: "a layer demands what it needs",
     within: "meet",
