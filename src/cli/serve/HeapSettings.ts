@@ -17,7 +17,7 @@ const flags: ReadonlyArray<readonly [name: string, said: string]> = [
   ["semi-space-growth-factor", "--semi-space-growth-factor=16"],
 ];
 
-/** Says so to V8, where this is V8 and nobody has said otherwise on the command line of Node. It may be called at any time. */
+/** Says so to V8, where this is V8 and the command line of Node does not say otherwise. It may be called at any time. */
 export const setHeap = (): void => {
   if (process.versions.bun !== undefined) return;
   const given = process.execArgv.map((arg) => arg.replaceAll("_", "-"));
