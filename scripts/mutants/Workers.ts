@@ -7,6 +7,7 @@ const bus = "test/gateway/workers/WorkerBus.test.ts";
 const repeats = "test/gateway/proxy/SharedRepeats.test.ts";
 const waits = "test/gateway/api/SharedPaths.test.ts";
 const restarts = "test/cli/serve/Restarts.test.ts";
+const pulse = "test/cli/serve/Pulse.test.ts";
 const wire = "test/cli/serve/ProgramWire.test.ts";
 const lease = "test/recorder/sql/SqlLease.test.ts";
 const processes = "test/cli/serveWorkersRepeats.test.ts";
@@ -101,6 +102,30 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "const now = servedMs >= steadyMs ? 1 : inRow + 1;",
     replace: "const now = inRow + 1;",
     proofs: [{ test: restarts, named: "behind a worker that was well" }],
+  },
+  {
+    name: "a worker that hangs is waited for for ever",
+    breaks: "a worker whose event loop turns no more is replaced",
+    within: "turn",
+    find: 'return this.#silent < turnsMax ? "wait" : "hangs";',
+    replace: 'return "wait";',
+    proofs: [{ test: pulse, named: "is taken to hang" }],
+  },
+  {
+    name: "a worker that answers late each time is killed in the end",
+    breaks: "no worker that answers is killed",
+    within: "answered",
+    find: "    this.#silent = undefined;",
+    replace: "    this.#silent = Math.max(0, this.#silent ?? 0);",
+    proofs: [{ test: pulse, named: "whole again with each answer" }],
+  },
+  {
+    name: "a worker that hangs is named in the log and left alone",
+    breaks: "a worker whose event loop turns no more is replaced",
+    within: "watched",
+    find: "    kill();\n    return yield* Effect.never;",
+    replace: "    return yield* Effect.never;",
+    proofs: [{ test: "test/cli/serveWorkers.test.ts", named: "kills workers that hang" }],
   },
   {
     name: "a secret of the configuration is a plain text in a worker",

@@ -62,6 +62,14 @@ if (cluster.isWorker) stderr.write = (text, ...more) => {
 };
 `;
 
+/** Keeps each worker that is sent SIGUSR2 busy for ever. */
+const spinning = `
+import cluster from "node:cluster";
+if (cluster.isWorker) process.on("SIGUSR2", () => {
+  for (;;);
+});
+`;
+
 /** Whether something listens at a URL. */
 const isOpen = (url: string): Promise<boolean> =>
   new Promise((resolve) => {
@@ -194,7 +202,50 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
-  it.live("reads a configuration for all of them or for none, and gives it to a replacement too", () =>
+  it.live(
+    "kills workers that hang, stopped or busy for ever, and ends their runs as those of one that was killed",
+    () =>
+      Effect.gen(function* () {
+        const dir = yield* folder;
+        const [file, module] = [join(dir, "runs.db"), join(dir, "spinning.mjs")];
+        writeFileSync(module, spinning);
+        const script = { answers: [{ content: [{ text: 4 }], break: { kind: "stall", at: "event", n: 4 } }] } as const;
+        const server = yield* FaultProvider.make({ script });
+        const args = ["--port", "0", "--workers", "3", "--db", file, "--lease-ms", "3600000", ...urls(server.url)];
+        const served = yield* serve(args, { NODE_OPTIONS: `--import=${module}` });
+        yield* logged(served, /a worker serves/, 3);
+        const hung = yield* Effect.forEach([2, 3], (worker) =>
+          Effect.gen(function* () {
+            const { agent } = yield* connected(served, worker);
+            const headers = { "content-type": "application/json" };
+            const body = JSON.stringify(bodies["openai-chat"]);
+            const client = clientOf(`${served.url}/v1/chat/completions`, { agent, body, headers });
+            yield* eventually(() => (client.got().byteLength > 0 ? true : undefined));
+            return client;
+          }),
+        );
+        const before = workersOf(served);
+        process.kill(before.get(2) ?? 0, "SIGSTOP");
+        process.kill(before.get(3) ?? 0, "SIGUSR2");
+        for (const worker of [2, 3]) {
+          yield* logged(
+            served,
+            new RegExp(`a worker hangs, and is killed: it has not answered for 20 s worker=${worker}`),
+          );
+          yield* logged(served, new RegExp(`a worker has ended, and is replaced worker=${worker} how=SIGKILL`));
+        }
+        for (const client of hung) assert.isTrue((yield* whole(client)).broken);
+        yield* logged(served, /a worker serves/, 5);
+        const runs = yield* ended(file);
+        assert.deepStrictEqual(
+          runs.map(({ end }) => end?.reason),
+          ["client_gone", "client_gone"],
+        );
+        assert.strictEqual(workersOf(served).get(1), before.get(1), "one that answers goes on");
+      }),
+  );
+
+  it.live("reads a configuration or for none, and gives it to a replacement too", () =>
     Effect.gen(function* () {
       const dir = yield* folder;
       const config = join(dir, "gateway.json");

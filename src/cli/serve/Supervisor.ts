@@ -3,7 +3,8 @@
  *
  * It relays no byte of a client: the workers accept connections themselves (WorkerProcess.ts). What they say to each other goes through
  * it (BusRouter.ts). A worker that has died is replaced at once, or later where deaths follow each other (Restarts.ts), and a sibling is
- * told which process it was, so that its runs are recovered without waiting for its lease. Where the supervisor itself is killed, its
+ * told which process it was, so that its runs are recovered without waiting for its lease. One that hangs (Pulse.ts) is killed, and is
+ * one that has died from then on. Where the supervisor itself is killed, its
  * workers see their pipe end, take nothing new and end when what runs has ended.
  */
 import { randomBytes } from "node:crypto";
@@ -17,6 +18,7 @@ import { BusRouter } from "../../gateway/workers/BusRouter.ts";
 import * as WorkerBus from "../../gateway/workers/WorkerBus.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import * as ProgramWire from "./ProgramWire.ts";
+import { turnMs, turnsMax } from "./Pulse.ts";
 import * as Restarts from "./Restarts.ts";
 import { fork, type Heard, prepare, type WorkerEnd, type WorkerProcess } from "./WorkerProcess.ts";
 import * as WorkersFolder from "./WorkersFolder.ts";
@@ -275,9 +277,23 @@ const life = Effect.fnUntraced(function* (crew: Crew, worker: number, first: Def
     yield* Effect.logInfo("a worker serves", { worker, pid: started.pid });
     yield* Deferred.succeed(first, url);
   }
-  const { end } = yield* ended;
+  const { end } = yield* url === undefined ? ended : Effect.raceFirst(ended, watched(started));
   crew.ended(started);
   return { end, url, servedMs: url === undefined ? 0 : monotonicMs(clock) - readyAt };
+});
+
+/** Kills a worker that hangs. While it starts it may be busy for long, with the tables of a large store. */
+const watched = Effect.fnUntraced(function* ({ channel, kill, pid, pulse, worker }: WorkerProcess) {
+  for (;;) {
+    yield* Effect.sleep(turnMs);
+    const turn = pulse.turn();
+    if (turn === "ask") channel.order({ _tag: "Ping" });
+    if (turn !== "hangs") continue;
+    const said = `a worker hangs, and is killed: it has not answered for ${(turnsMax * turnMs) / 1_000} s`;
+    yield* Effect.logError(said, { worker, pid });
+    kill();
+    return yield* Effect.never;
+  }
 });
 
 /** Every worker takes no more, finishes what runs, and ends. */

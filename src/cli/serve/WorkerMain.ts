@@ -134,6 +134,7 @@ const obey = (message: SupervisorMessage): void => {
   if (message._tag === "Bus") receive(message.envelope);
   else if (message._tag === "Start") Deferred.doneUnsafe(started, Effect.succeed(message));
   else if (message._tag === "Configure") Queue.offerUnsafe(configured, message);
+  else if (message._tag === "Ping") channel.order({ _tag: "Pong" });
   else if (message._tag === "Ended") Queue.offerUnsafe(ended, message.process);
   else drain();
 };

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { Deferred, Effect, Result, Schema } from "effect";
 import { ProcessChannel } from "../../gateway/workers/ProcessChannel.ts";
 import { type SupervisorMessage, WorkerMessage } from "../../gateway/workers/WorkerControl.ts";
+import { Pulse } from "./Pulse.ts";
 
 /** The entry of a worker: beside this file, as a source or as built. */
 const entry = fileURLToPath(
@@ -56,6 +57,8 @@ export interface WorkerProcess {
   /** The requests that it finishes. */
   readonly draining: Deferred.Deferred<number>;
   readonly exited: Deferred.Deferred<WorkerEnd>;
+  /** Whether it answers. */
+  readonly pulse: Pulse;
   readonly kill: () => void;
 }
 
@@ -76,6 +79,7 @@ export const fork = (worker: number, heard: (message: Heard) => void): WorkerPro
     ready: Deferred.makeUnsafe(),
     draining: Deferred.makeUnsafe(),
     exited: Deferred.makeUnsafe(),
+    pulse: new Pulse(),
     kill: () => void handle.process.kill("SIGKILL"),
   };
   let refused: string | undefined;
@@ -86,6 +90,7 @@ export const fork = (worker: number, heard: (message: Heard) => void): WorkerPro
     if (message._tag === "Hello") Deferred.doneUnsafe(started.hello, Effect.void);
     else if (message._tag === "Ready") Deferred.doneUnsafe(started.ready, Effect.succeed(message.url));
     else if (message._tag === "Draining") Deferred.doneUnsafe(started.draining, Effect.succeed(message.serving));
+    else if (message._tag === "Pong") started.pulse.answered();
     else if (message._tag === "Refused") refused = message.message;
     else heard(message);
   });

@@ -7,7 +7,8 @@
  * 2. `Ready`: it listens on the port. Or `Refused`: it cannot, and ends.
  * 3. `Configure` as often as the configuration is read again, each with a `Configured`; `Ended` where a sibling has died, whose runs
  *    it recovers, and then says `Recovered`.
- * 4. `Drain`: it takes no new request, says `Draining` and ends when what runs has ended.
+ * 4. `Ping` once a second, to which it says `Pong`: one that says it no more hangs, and is killed.
+ * 5. `Drain`: it takes no new request, says `Draining` and ends when what runs has ended.
  *
  * A worker whose supervisor is gone drains, too.
  */
@@ -32,6 +33,7 @@ export const SupervisorMessage = Schema.Union([
   }),
   Schema.TaggedStruct("Configure", { id: Schema.Int, program: Schema.Unknown }),
   Schema.TaggedStruct("Ended", { process: Schema.String }),
+  Schema.TaggedStruct("Ping", {}),
   Schema.TaggedStruct("Drain", {}),
   Schema.TaggedStruct("Bus", { envelope: BusEnvelope }),
 ]);
@@ -50,6 +52,7 @@ export const WorkerMessage = Schema.Union([
     wrong: Schema.optionalKey(Schema.String),
   }),
   Schema.TaggedStruct("Recovered", { process: Schema.String }),
+  Schema.TaggedStruct("Pong", {}),
   Schema.TaggedStruct("Draining", { serving: Schema.Int }),
   /** The router reads the envelope itself. */
   Schema.TaggedStruct("Bus", { envelope: Schema.Unknown }),

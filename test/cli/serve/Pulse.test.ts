@@ -1,0 +1,30 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Pulse, turnMs, turnsMax } from "../../../src/cli/serve/Pulse.ts";
+import { leaseMsDefault } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+
+/** So many turns in a row. */
+const turns = (pulse: Pulse, count: number) => Array.from({ length: count }, () => pulse.turn());
+
+describe("the pulse of a worker", () => {
+  it("is asked once, and is taken to hang when so many turns of the supervisor have gone by without an answer", () => {
+    const pulse = new Pulse();
+    assert.deepStrictEqual(turns(pulse, turnsMax + 1), [
+      "ask",
+      ...Array.from({ length: turnsMax - 1 }, () => "wait"),
+      "hangs",
+    ]);
+  });
+
+  it("is whole again with each answer, however late it comes", () => {
+    const pulse = new Pulse();
+    for (let n = 0; n < 3; n += 1) {
+      assert.notInclude(turns(pulse, turnsMax), "hangs");
+      pulse.answered();
+    }
+    assert.strictEqual(pulse.turn(), "ask");
+  });
+
+  it("waits for longer than the lease of its runs", () => {
+    assert.isAbove(turnsMax * turnMs, leaseMsDefault);
+  });
+});
