@@ -388,4 +388,20 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: 'new URL("/", location.href).pathname',
     proofs: [{ test: "test/gateway/page/Tabs.test.ts", named: "two tokens" }],
   },
+  {
+    name: "a run that waits for an answer no more is not told of by the feed, where newer runs stand before it",
+    breaks: "a page shows what another gateway has done",
+    within: "changed",
+    find: ".filter((runId) => !now.runs.has(runId))",
+    replace: ".filter((runId) => now.runs.get(runId) === undefined && runId === '')",
+    proofs: [{ test: "test/gateway/api/Feed.test.ts", named: "waits no more" }],
+  },
+  {
+    name: "the feed is not asked to look at the run of a tab that follows",
+    breaks: "a page shows what another gateway has done",
+    within: "wanted",
+    find: "...followed.keys()",
+    replace: "...[...followed.keys()].slice(followed.size)",
+    proofs: [{ test: "test/gateway/page/Tabs.test.ts", named: "look at the runs that they show" }],
+  },
 ];

@@ -3,18 +3,10 @@
  * imports nothing, and builds no HTML: the server draws every view, and what has changed is taken over into the document.
  */
 import type { FeedMessage } from "../api/Feed.ts";
-import type { PageChannel, PageDocument, PageElement, PageEvents, PageLocks, PageNode, Told } from "./BrowserDom.ts";
+import type { Asked, PageDocument, PageElement, PageEvents, PageNode, PageWindow, Said } from "./BrowserDom.ts";
 
 declare const document: PageDocument;
-declare const window: {
-  readonly BroadcastChannel?: new (name: string) => PageChannel;
-  readonly navigator: { readonly locks?: PageLocks };
-  readonly setTimeout: (callback: () => void, ms: number) => number;
-  readonly clearTimeout: (timer: number) => void;
-  readonly setInterval: (callback: () => void, ms: number) => number;
-  readonly clearInterval: (timer: number | undefined) => void;
-  readonly addEventListener: (name: "pagehide" | "pageshow" | "online", listener: () => void) => void;
-};
+declare const window: PageWindow;
 declare const location: { readonly href: string; readonly search: string };
 declare const DOMParser: new () => { parseFromString(text: string, type: "text/html"): PageDocument };
 declare const EventSource: new (address: string) => PageEvents;
@@ -36,6 +28,9 @@ const deafMs = 15_000;
 
 /** Between two looks at the clock, in milliseconds; the tab that leads tells the others as often that it is there. */
 const tickMs = 1_000;
+
+/** Most runs that the feed is asked to look at; the server takes no more. */
+const shownMax = 8;
 
 /** After so many messages without news, about one a second, a view is drawn anew for its "3 min ago". */
 const quietMax = 30;
@@ -152,9 +147,6 @@ const say = (text: string, bad: boolean): void => {
   }, saidMs);
 };
 
-/** What the dialog says, by the ends of the names of its places. */
-type Asked = Readonly<Record<"title" | "run" | "text" | "no" | "yes", string>>;
-
 const retries = (calls: string, run: string): Asked => ({
   ...{ title: "This may run again", run, no: "Do not retry", yes: "Retry anyway" },
   text: `These calls ran or may have run, and a retry may run them once more: ${calls}.`,
@@ -225,12 +217,8 @@ const post = async (
   } catch {
     say("No answer: the server cannot be reached", true);
   }
-  await settle(button);
-};
-
-/** What a button has done is in the view that is taken over now. */
-const settle = async (button: PageElement): Promise<void> => {
   button.disabled = false;
+  // What a button has done is in the view that is taken over now.
   await refresh();
   // A reader whose button is gone goes on from the view, not from the beginning of the document.
   if (document.activeElement === document.body) document.getElementById("view")?.focus();
@@ -277,8 +265,19 @@ const concerns = ({ paths, runs }: FeedMessage): boolean => {
   return shown === null || runs.includes(shown);
 };
 
-/** Takes what the feed said, wherever it is open. */
-const hear = ({ message, open, opened }: Told): void => {
+/** The runs that other tabs show, and when each was last said; a tab that is closed or not seen says nothing. */
+const followed = new Map<string, number>();
+
+/** The runs that the feed is asked to look at: this tab's, and those of the tabs that follow it. */
+const wanted = (): ReadonlyArray<string> => {
+  for (const [run, at] of followed) if (clock() - at > silentMs) followed.delete(run);
+  return [...new Set([...(shown === null ? [] : [shown]), ...followed.keys()])].slice(0, shownMax);
+};
+
+/** Takes what the feed said, wherever it is open, and what a tab shows. */
+const hear = (said: Said): void => {
+  if ("shows" in said) return void followed.set(said.shows, clock());
+  const { message, open, opened } = said;
   last.led = clock();
   feed = open ? "open" : "down";
   if (opened || message !== undefined) {
@@ -296,27 +295,30 @@ const hear = ({ message, open, opened }: Told): void => {
  *
  * @returns ends it
  */
-const listen = (tell: (told: Told) => void): (() => void) => {
+const listen = (tell: (said: Said) => void): (() => void) => {
   const opened = () => {
-    const source = new EventSource("api/events");
+    const runs = wanted();
+    const source = new EventSource(`api/events?${runs.map((run) => `run=${encodeURIComponent(run)}`).join("&")}`);
     source.addEventListener("open", () => tell({ open: true, opened: true }));
     source.addEventListener("error", () => tell({ open: false, opened: false }));
     source.addEventListener("message", ({ data }) => {
       // The feed is our own server's, and says what its type says.
       tell({ open: true, opened: false, message: JSON.parse(data) as FeedMessage });
     });
-    return { source, at: clock() };
+    return { source, runs, at: clock() };
   };
   let now = opened();
   const timer = window.setInterval(() => {
     const isDeaf = clock() - Math.max(now.at, last.fed) > deafMs;
     // A feed that was refused is over: the browser does not try again by itself.
     const isOver = now.source.readyState === 2 && clock() - now.at > pollMs;
-    if (isDeaf || isOver) {
+    const isNarrow = wanted().some((run) => !now.runs.includes(run));
+    if (isDeaf || isOver || isNarrow) {
       now.source.close();
       now = opened();
     }
-    tell({ open: now.source.readyState === 1, opened: false });
+    // One that is opened for another run is as good as open until it is.
+    if (!isNarrow) tell({ open: now.source.readyState === 1, opened: false });
   }, tickMs);
   return () => {
     window.clearInterval(timer);
@@ -343,7 +345,10 @@ const join = (steal: boolean): void => {
   const channel = locks === undefined || BroadcastChannel === undefined ? undefined : new BroadcastChannel(shared);
   channel?.addEventListener("message", ({ data }) => hear(data));
   const part = new AbortController();
-  const timer = window.setInterval(tick, tickMs);
+  const timer = window.setInterval(() => {
+    if (shown !== null && !isLeading) channel?.postMessage({ shows: shown });
+    tick();
+  }, tickMs);
   leave = () => {
     leave = undefined;
     isLeading = false;

@@ -36,6 +36,20 @@ export interface PageDialog extends PageElement {
   addEventListener(name: "close", listener: () => void, options: { readonly once: true }): void;
 }
 
+/** What the dialog says, by the ends of the names of its places. */
+export type Asked = Readonly<Record<"title" | "run" | "text" | "no" | "yes", string>>;
+
+/** The window. */
+export interface PageWindow {
+  readonly BroadcastChannel?: new (name: string) => PageChannel;
+  readonly navigator: { readonly locks?: PageLocks };
+  readonly setTimeout: (callback: () => void, ms: number) => number;
+  readonly clearTimeout: (timer: number) => void;
+  readonly setInterval: (callback: () => void, ms: number) => number;
+  readonly clearInterval: (timer: number | undefined) => void;
+  readonly addEventListener: (name: "pagehide" | "pageshow" | "online", listener: () => void) => void;
+}
+
 /** The document. */
 export interface PageDocument {
   title: string;
@@ -59,9 +73,9 @@ export interface PageEvents {
 
 /** The way from one tab of a gateway to its others. */
 export interface PageChannel {
-  postMessage(told: Told): void;
+  postMessage(said: Said): void;
   close(): void;
-  addEventListener(name: "message", listener: (event: { readonly data: Told }) => void): void;
+  addEventListener(name: "message", listener: (event: { readonly data: Said }) => void): void;
 }
 
 /** Web Locks. A browser has them only where the page came over TLS or from this machine. */
@@ -82,3 +96,11 @@ export interface Told {
   /** What it said; undefined where it said nothing. */
   readonly message?: FeedMessage | undefined;
 }
+
+/** What a tab that follows and shows one run says, about once a second: the feed is to look at that run. */
+export interface Showing {
+  readonly shows: string;
+}
+
+/** What tabs of one gateway say to each other. */
+export type Said = Told | Showing;

@@ -121,11 +121,11 @@ const views: Readonly<Record<string, View>> = {
   "/recovery/page.css": () => Effect.succeed(respond(style, { type: "text/css; charset=utf-8" })),
   "/recovery/page.js": ({ script }) => Effect.succeed(respond(script, { type: "text/javascript; charset=utf-8" })),
   "/recovery/picture.html": (sources, query) => pictureFile(sources, query.get("run") ?? ""),
-  "/recovery/api/events": ({ context, list, recorder, traffic }) =>
-    Effect.succeed(
-      // The gateway says of every event stream that a proxy must not collect it first.
-      respond(Feed.make(recorder, traffic, context, { list }), { type: "text/event-stream" }),
-    ),
+  "/recovery/api/events": ({ context, list, recorder, traffic }, query) => {
+    const feed = Feed.make(recorder, traffic, context, { list, shown: query.getAll("run") });
+    // The gateway says of every event stream that a proxy must not collect it first.
+    return Effect.succeed(respond(feed, { type: "text/event-stream" }));
+  },
   "/metrics": ({ metrics }) => Effect.map(metrics, (text) => respond(text, { type: Metrics.contentType })),
 };
 

@@ -15,10 +15,10 @@ const memory = Layer.fresh(RunRecorder.layerMemory());
 const none = Option.none<Traffic["Service"]>();
 
 /** Reads the feed text by text. */
-const listening = (traffic: Option.Option<Traffic["Service"]> = none) =>
+const listening = (traffic: Option.Option<Traffic["Service"]> = none, shown: ReadonlyArray<string> = []) =>
   Effect.gen(function* () {
     const context = yield* Effect.context<never>();
-    const body = Feed.make(yield* RunRecorder, traffic, context);
+    const body = Feed.make(yield* RunRecorder, traffic, context, { shown });
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     yield* Effect.addFinalizer(() => Effect.promise(() => reader.cancel()));
     /** The next text, while the virtual clock goes on. */
@@ -36,6 +36,11 @@ const listening = (traffic: Option.Option<Traffic["Service"]> = none) =>
 
 const nothing = 'data: {"runs":[]}\n\n';
 
+/** Runs that are newer than what is on record: a look's newest are these. */
+const newer = Effect.suspend(() =>
+  put(Array.from({ length: Feed.lookRunsMax }, (_, n) => Runs.calm(`newer_${n}`, Runs.now))),
+);
+
 describe("the feed", () => {
   it.effect("opens at once, says which runs are new or changed, and of the others nothing", () =>
     Effect.gen(function* () {
@@ -47,6 +52,39 @@ describe("the feed", () => {
       yield* (yield* RunRecorder).write("live", [Runs.noted(9, 1, "watchdog", "idle")]);
       const named = (yield* looks).filter((it) => it !== nothing);
       assert.deepStrictEqual(named, ['data: {"runs":["new","live"]}\n\n'], "once");
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.effect("says that a run which waits for an answer has changed, and that it waits no more, however old it is", () =>
+    Effect.gen(function* () {
+      yield* put([Runs.asking("asks"), Runs.asking("answered")]);
+      yield* newer;
+      const { looks, next } = yield* listening();
+      yield* next(0);
+      assert.deepStrictEqual(yield* looks, [nothing, nothing, nothing]);
+      const recorder = yield* RunRecorder;
+      yield* recorder.write("asks", [Runs.noted(9, 1, "watchdog", "idle")]);
+      yield* recorder.answer({ run_id: "answered", revision: 1, choice: "stop", by: "person" });
+      const named = (yield* looks).filter((it) => it !== nothing);
+      assert.deepStrictEqual(named, ['data: {"runs":["asks","answered"]}\n\n'], "once");
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.effect("says that a run which its reader shows has changed, however old it is, of a bounded number", () =>
+    Effect.gen(function* () {
+      const shown = Array.from({ length: Feed.lookShownMax + 1 }, (_, n) => `shown_${n}`);
+      yield* put([...shown, "hidden"].map((runId) => Runs.running(runId)));
+      yield* newer;
+      const { looks, next } = yield* listening(none, ["unknown", "unknown", ...shown]);
+      yield* next(0);
+      assert.deepStrictEqual(yield* looks, [nothing, nothing, nothing]);
+      const recorder = yield* RunRecorder;
+      for (const runId of [...shown, "hidden"]) {
+        yield* recorder.write(runId, [Runs.noted(9, 1, "watchdog", "idle")]);
+      }
+      const named = (yield* looks).filter((it) => it !== nothing);
+      const runs = shown.slice(0, Feed.lookShownMax - 1);
+      assert.deepStrictEqual(named, [`data: ${JSON.stringify({ runs })}\n\n`]);
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 

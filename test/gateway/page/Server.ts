@@ -13,6 +13,8 @@ export interface PageServer {
   readonly handle: (path: string, init?: RequestInit) => Effect.Effect<Response | undefined>;
   /** Feeds that are open now. */
   readonly feeds: () => number;
+  /** The runs that the feed which was opened last was asked to look at. */
+  readonly asked: () => ReadonlyArray<string>;
   /** What the server does with a request for the feed from now on: it serves it, is silent with it, or refuses it. */
   readonly setFeed: (how: "serve" | "silent" | "refuse") => void;
   /** Breaks every connection. */
@@ -30,10 +32,13 @@ export const pageServer: Effect.Effect<PageServer, never, RunRecorder | Scope.Sc
   const context = yield* Effect.context<never>();
   const run = Effect.runPromiseWith(context);
   let open = 0;
+  let asked: ReadonlyArray<string> = [];
   let how: Parameters<PageServer["setFeed"]>[0] = "serve";
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
-    if (request.url?.endsWith("/api/events") === true) {
+    const { pathname, searchParams } = new URL(request.url ?? "/", "http://127.0.0.1");
+    if (pathname.endsWith("/api/events")) {
       open += 1;
+      asked = searchParams.getAll("run");
       response.once("close", () => {
         open -= 1;
       });
@@ -64,6 +69,7 @@ export const pageServer: Effect.Effect<PageServer, never, RunRecorder | Scope.Sc
   return {
     url: `http://127.0.0.1:${address.port}/t/t0ken/`,
     feeds: () => open,
+    asked: () => asked,
     setFeed: (next) => {
       how = next;
     },

@@ -4,6 +4,7 @@
 import { afterAll, assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { Page } from "playwright-core";
+import { lookRunsMax } from "../../../src/gateway/api/Feed.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { browserTestMs, closed, missing, profile, steps, tab, tabOf } from "./Chromium.ts";
 import * as Runs from "./PageRuns.ts";
@@ -29,6 +30,12 @@ const hide = (page: Page, isHidden: boolean) =>
       document.dispatchEvent(new Event("visibilitychange"));
     })()`),
   );
+
+/** Waits until the feed is asked to look at these runs. */
+const looksAt = ({ asked }: PageServer, runs: ReadonlyArray<string>, page: Page) =>
+  steps(async () => {
+    while (asked().join() !== runs.join()) await page.evaluate("new Promise((resolve) => setTimeout(resolve, 20))");
+  });
 
 const tabs = (url: string, amount: number) =>
   Effect.gen(function* () {
@@ -57,6 +64,40 @@ describe.skipIf(missing !== undefined)("tabs of the page", { timeout: browserTes
       for (const page of [first, ...others]) yield* shows(page, "run_new");
       assert.strictEqual(server.feeds(), 1);
     }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.live(
+    "have the feed look at the runs that they show, however old: the one that leads asks for those of the others",
+    () =>
+      Effect.gen(function* () {
+        yield* put([Runs.asking("run_old"), Runs.asking("run_older")]);
+        const recorder = yield* RunRecorder;
+        // They wait for no answer any more, and newer ones stand before them.
+        for (const run_id of ["run_old", "run_older"]) {
+          yield* recorder.answer({ run_id, revision: 1, choice: "continue", by: "person" });
+        }
+        yield* put(Array.from({ length: lookRunsMax }, (_, n) => Runs.calm(`run_new_${n}`, Runs.now)));
+        const server = yield* pageServer;
+        const { context, first } = yield* tabs(server.url, 1);
+        yield* isLive(first);
+        const { page } = yield* tabOf(context);
+        yield* steps(() => page.goto(`${server.url}recovery/?run=run_old`));
+        yield* looksAt(server, ["run_old"], page);
+        yield* isLive(page);
+        yield* feedsAre(server, 1, page);
+        const stops = (run_id: string) =>
+          recorder.write(run_id, [
+            { _tag: "RunEnded", end: { state: "stopped", reason: "user_stopped", attempts: 1, at: Runs.now } },
+          ]);
+        yield* stops("run_old");
+        yield* steps(() => page.locator(".run-head .chip", { hasText: "stopped" }).waitFor());
+        // The tab that leads may show one itself, and what is not shown any more is not asked for.
+        yield* steps(() => page.close());
+        yield* steps(() => first.goto(`${server.url}recovery/?run=run_older`));
+        yield* looksAt(server, ["run_older"], first);
+        yield* stops("run_older");
+        yield* steps(() => first.locator(".run-head .chip", { hasText: "stopped" }).waitFor());
+      }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
   it.live("go on when the tab that leads is closed, hidden, or left by its page", () =>
