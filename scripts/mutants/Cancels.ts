@@ -332,6 +332,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: facts, named: "is how many of them drive runs" }],
   },
   {
+    name: "a processor has the whole throttle, however many share its store",
+    breaks: "the throttle is divided by living nodes, DESIGN 18",
+    within: "make",
+    find: "if (recorder.shared !== undefined) yield* Effect.forkScoped(",
+    replace: "if (recorder.shared?.node === '') yield* Effect.forkScoped(",
+    proofs: [{ test: "test/gateway/postgres/SharedThrottle.test.ts", named: "gives each of two its half" }],
+  },
+  {
+    name: "a gateway that has left keeps its part of the throttle",
+    breaks: "the throttle is divided by living nodes, DESIGN 18",
+    within: "make",
+    find: "WHERE fenced = 0 AND expires_at >",
+    replace: "WHERE expires_at >",
+    proofs: [{ test: "test/gateway/postgres/SharedThrottle.test.ts", named: "all of it to the one that stays" }],
+  },
+  {
     name: "what processes know together is lost behind a recorder's bounds",
     breaks: "gateways share what matters across them",
     within: "make",
