@@ -16,6 +16,7 @@ const services = "test/adapters/relay/Services.test.ts";
 const chatSplice = "test/provider/openai-chat/Splice.test.ts";
 const kept = "test/gateway/proxy/RequestBody.test.ts";
 const young = "test/cli/serve/HeapSettings.test.ts";
+const again = "test/cli/serve/StartAgain.test.ts";
 const whole = "test/runtime/run/WholeRuns.test.ts";
 
 /** What a fast way gets wrong. */
@@ -131,6 +132,30 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "if (!given.some((arg) => arg.includes(name))) setFlagsFromString(said);",
     replace: "setFlagsFromString(said);",
     proofs: [{ test: young, named: "is what the command line of Node says" }],
+  },
+  {
+    name: "a gateway that waits for its providers is compacted like an idle process",
+    breaks: "the cost of a stream",
+    within: "startAgain",
+    find: "process.execve(process.execPath, [process.argv0, ...node, ...process.argv.slice(1)]);",
+    replace: "void node;",
+    proofs: [{ test: again, named: "takes its own place" }],
+  },
+  {
+    name: "a worker that waits for its providers is compacted like an idle process",
+    breaks: "the cost of a stream",
+    within: "prepare",
+    find: "    execArgv: [...startFlags()],\n",
+    replace: "",
+    proofs: [{ test: again, named: "starts each of several workers so" }],
+  },
+  {
+    name: "a gateway loses the channel to who started it",
+    breaks: "what a person says counts",
+    within: "startAgain",
+    find: " || process.channel !== undefined",
+    replace: "",
+    proofs: [{ test: again, named: "stays where it has a channel" }],
   },
   {
     name: "the room of a gateway's young objects is doubled step by step behind each pause",

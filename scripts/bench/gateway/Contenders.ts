@@ -9,6 +9,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { startFlags } from "../../../src/cli/serve/HeapSettings.ts";
 import type { Target } from "./Client.ts";
 import type { Question } from "./Probe.ts";
 import { canRead, cpuNs, family } from "./ProcessMeter.ts";
@@ -67,6 +68,8 @@ export const gateway = (
   start(
     name,
     [
+      // It says so to itself where it is not asked over a channel what it holds.
+      ...startFlags(),
       ...[here("../../../src/cli/bin.ts"), "serve", "--port", "0"],
       ...["--db", dbOf(store)],
       ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],

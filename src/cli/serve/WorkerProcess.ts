@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { Deferred, Effect, Result, Schema } from "effect";
 import { ProcessChannel } from "../../gateway/workers/ProcessChannel.ts";
 import { type SupervisorMessage, WorkerMessage } from "../../gateway/workers/WorkerControl.ts";
+import { startFlags } from "./HeapSettings.ts";
 import { Pulse } from "./Pulse.ts";
 
 /** The entry of a worker: beside this file, as a source or as built. */
@@ -29,6 +30,7 @@ export const prepare: Effect.Effect<void> = Effect.sync(() => {
   cluster.setupPrimary({
     exec: entry,
     args: [],
+    execArgv: [...startFlags()],
     // Bytes need no encoding, and options keep what JSON has no word for.
     serialization: "advanced",
     stdio: ["ignore", "inherit", "inherit", "ipc"],

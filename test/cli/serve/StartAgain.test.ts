@@ -1,0 +1,113 @@
+/**
+ * What `serve` is started with is what V8 reads only at its start: a process that has not been started so takes its own place.
+ */
+import { type ChildProcess, fork, spawn } from "node:child_process";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { bareEnv, bin } from "../CommandLine.ts";
+import { folder } from "../ServeProcess.ts";
+
+/** Has each Node that starts say on stderr, before all else, who it is. */
+const tells = `data:text/javascript,${encodeURIComponent(
+  "console.error('node ' + JSON.stringify({ pid: process.pid, flags: process.execArgv, args: process.argv.slice(2) }))",
+)}`;
+
+interface Told {
+  readonly pid: number;
+  readonly flags: ReadonlyArray<string>;
+  readonly args: ReadonlyArray<string>;
+}
+
+const node = ["--no-warnings", "--import", tells];
+const flag = "--no-memory-reducer";
+
+const env: NodeJS.ProcessEnv = { ...bareEnv(tmpdir()), STREAM_RECOVERY_PORT: "0", STREAM_RECOVERY_DB: "memory" };
+
+interface Said {
+  readonly stdout: string;
+  readonly told: ReadonlyArray<Told>;
+}
+
+/** Runs a process to its end, or until it listens and is told to end. */
+const said = (child: ChildProcess): Effect.Effect<Said & { readonly code: number | null }> =>
+  Effect.promise(async () => {
+    const output = { stdout: "", stderr: "" };
+    child.stdout?.on("data", (bytes: Buffer) => {
+      output.stdout += String(bytes);
+      if (output.stdout.includes("listening on")) child.kill("SIGTERM");
+    });
+    child.stderr?.on("data", (bytes: Buffer) => {
+      output.stderr += String(bytes);
+    });
+    const [code] = (await once(child, "close")) as [number | null];
+    const told = [...output.stderr.matchAll(/^node (.+)$/gm)].map(([, line = ""]) => JSON.parse(line) as Told);
+    return { code, stdout: output.stdout, told };
+  });
+
+const started = (args: ReadonlyArray<string>, flags: ReadonlyArray<string> = []) =>
+  said(spawn(process.execPath, [...node, ...flags, bin, ...args], { env, stdio: ["pipe", "pipe", "pipe"] }));
+
+describe("the process of serve", () => {
+  it.live("takes its own place with what V8 reads at its start, and is the same one to all others", () =>
+    Effect.gen(function* () {
+      const { code, stdout, told } = yield* started(["serve", "--check"]);
+      assert.strictEqual(code, 0);
+      assert.include(stdout, "127.0.0.1");
+      const pid = told[0]?.pid ?? 0;
+      assert.deepStrictEqual(told, [
+        { pid, flags: node, args: ["serve", "--check"] },
+        { pid, flags: [...node, flag], args: ["serve", "--check"] },
+      ]);
+    }),
+  );
+
+  it.live("serves, and ends as it is told", () =>
+    Effect.gen(function* () {
+      const { code, stdout, told } = yield* started(["serve"]);
+      assert.match(stdout, /^listening on http:\/\/127\.0\.0\.1:\d+\n/);
+      assert.lengthOf(told, 2);
+      assert.strictEqual(code, 0);
+    }),
+  );
+
+  it.live("stays where the command line of Node says something of it", () =>
+    Effect.gen(function* () {
+      const { told } = yield* started(["serve", "--check"], ["--memory_reducer"]);
+      assert.deepStrictEqual(
+        told.map(({ flags }) => flags),
+        [[...node, "--memory_reducer"]],
+      );
+    }),
+  );
+
+  it.live("stays where it has a channel to who started it, which would be lost", () =>
+    Effect.gen(function* () {
+      const child = fork(bin, ["serve"], { env, execArgv: node, silent: true });
+      const { code, told } = yield* said(child);
+      assert.lengthOf(told, 1);
+      assert.strictEqual(code, 0);
+    }),
+  );
+
+  it.live("starts each of several workers so, although it could not take its own place", () =>
+    Effect.gen(function* () {
+      const several = ["serve", "--workers", "2", "--db", join(yield* folder, "runs.db")];
+      const forked = yield* said(fork(bin, several, { env, execArgv: node, silent: true }));
+      assert.deepStrictEqual(
+        forked.told.map(({ flags }) => flags.includes(flag)),
+        [false, true, true],
+      );
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("is no other command's", () =>
+    Effect.gen(function* () {
+      const { code, told } = yield* started(["policy", "--json"]);
+      assert.strictEqual(code, 0);
+      assert.lengthOf(told, 1);
+    }),
+  );
+});
