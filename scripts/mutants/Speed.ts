@@ -129,7 +129,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "what the command line of Node says of old objects is not heeded",
     breaks: "what a person says counts",
     within: "setHeap",
-    find: "if (!given.some((arg) => arg.includes(name))) setFlagsFromString(said);",
+    find: "if (!isSaid(name)) setFlagsFromString(said);",
     replace: "setFlagsFromString(said);",
     proofs: [{ test: young, named: "is what the command line of Node says" }],
   },
