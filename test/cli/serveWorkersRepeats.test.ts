@@ -8,7 +8,7 @@ import { clientOf, eventsOf, whole } from "../gateway/attach/AttachCases.ts";
 import { bodies, paths, serverOf } from "../gateway/GatewayCases.ts";
 import { polled } from "../Polling.ts";
 import { folder, runsIn, type Served, serve } from "./ServeProcess.ts";
-import { connected, logged } from "./Workers.ts";
+import { type Client, connected, logged, workersOf } from "./Workers.ts";
 
 const started = Effect.fnUntraced(function* (upstream: string, more: ReadonlyArray<string> = [], file?: string) {
   const db = file ?? join(yield* folder, "runs.db");
@@ -26,6 +26,24 @@ const chat = Effect.fnUntraced(function* (served: Served, worker: number, header
 });
 
 const again = { "x-stainless-retry-count": "1" };
+
+/**
+ * The waits that a worker knows of, once there are any. The page tells of all workers that reply: of one alone while the other one is
+ * stopped.
+ */
+const announcedTo = (served: Served, asked: Client, other: number, sibling: Client) =>
+  polled(
+    Effect.gen(function* () {
+      const pid = workersOf(served).get(other) ?? 0;
+      process.kill(pid, "SIGSTOP");
+      const { text } = yield* asked.ask("/recovery/api/paths");
+      process.kill(pid, "SIGCONT");
+      // It has a turn of its own before it is stopped again.
+      yield* sibling.ask("/livez");
+      const [path] = JSON.parse(text).paths;
+      return path?.cooldowns.length > 0 ? (path.cooldowns as ReadonlyArray<object>) : undefined;
+    }),
+  );
 
 describe("what several workers know together", () => {
   it.live("a request that was given up at one is told the same by the other, and nothing is sent", () =>
@@ -110,6 +128,25 @@ describe("what several workers know together", () => {
         asked,
         ["sk-one", "sk-two", "sk-one", "sk-one"].map((key) => `Bearer ${key}`),
       );
+    }),
+  );
+
+  it.live("a worker that takes the place of one that was killed holds what was announced before it began", () =>
+    Effect.gen(function* () {
+      let asked = 0;
+      const upstream = yield* serverOf((request, response) => {
+        request.resume();
+        asked += 1;
+        response.writeHead(429, { "retry-after": "3600" }).end("{}");
+      });
+      const served = yield* started(upstream, ["--budget", "max_retry_after_ms=7200000"]);
+      yield* chat(served, 2);
+      const first = yield* connected(served, 1);
+      yield* announcedTo(served, first, 2, yield* connected(served, 2));
+      process.kill(workersOf(served).get(2) ?? 0, "SIGKILL");
+      yield* logged(served, /a worker serves worker=2/, 2);
+      assert.lengthOf(yield* announcedTo(served, yield* connected(served, 2), 1, first), 1);
+      assert.strictEqual(asked, 1);
     }),
   );
 });

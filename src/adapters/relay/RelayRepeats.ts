@@ -72,6 +72,16 @@ export type RepeatChange =
   /** What a client was told holds no more. */
   | { readonly _tag: "Untold"; readonly key: string };
 
+/** What a process remembers of a request, for one that begins to remember the same. */
+export interface RepeatMemory {
+  /** What has failed, or what its client was told. */
+  readonly change: RepeatChange;
+  /** Milliseconds since then. */
+  readonly ageMs: number;
+  /** Requests that were told it without saying that they repeat one. */
+  readonly unmarked: number;
+}
+
 /**
  * A memory that several processes share, asked where this one remembers nothing of a request. It is never waited for by a first
  * attempt, and whatever it cannot say is as if it were not there.
@@ -136,6 +146,26 @@ export class RelayRepeats {
       const found = this.#told.get(key, now);
       if (found !== undefined) found.value.unmarked += 1;
     }
+  }
+
+  /** All that is remembered, for a process that begins to remember the same (`learned`). */
+  memories(now: number): ReadonlyArray<RepeatMemory> {
+    const failed = this.#failed.all(now).map(([key, { ageMs, value }]): RepeatMemory => {
+      return { change: { _tag: "Failed", key, failed: value }, ageMs, unmarked: 0 };
+    });
+    const told = this.#told.all(now).map(([key, { ageMs, value }]): RepeatMemory => {
+      const { idempotencyKey, told, unmarked } = value;
+      return { change: { _tag: "Told", key, told, idempotencyKey }, ageMs, unmarked };
+    });
+    return [...failed, ...told];
+  }
+
+  /** Takes over what another process remembered before this one began. What this one has heard itself is newer. */
+  learned({ ageMs, change, unmarked }: RepeatMemory, now: number): void {
+    const { key } = change;
+    if (change._tag === "Failed") this.#failed.add(key, change.failed, now - ageMs);
+    else if (change._tag === "Told")
+      this.#told.add(key, { told: change.told, idempotencyKey: change.idempotencyKey, unmarked }, now - ageMs);
   }
 
   #change(change: RepeatChange, now: number): void {
@@ -328,6 +358,16 @@ class Recent<A> {
     this.#values.delete(key);
     this.#values.set(key, { value, at });
     dropOldest(this.#values, repeatsMax);
+  }
+
+  /** Sets what is not there yet. */
+  add(key: string, value: A, at: number): void {
+    if (!this.#values.has(key)) this.set(key, value, at);
+  }
+
+  all(now: number): ReadonlyArray<readonly [string, { readonly value: A; readonly ageMs: number }]> {
+    this.forget(now);
+    return [...this.#values].map(([key, { at, value }]) => [key, { value, ageMs: Math.max(0, now - at) }]);
   }
 
   delete(key: string): void {

@@ -2,7 +2,7 @@
  * Lets the workers of `serve --workers`, and all processes of a store on a server, keep the waits that providers announce together: a
  * credential that one of them was told to slow down with waits at all of them.
  *
- * Workers tell each other. In the store a wait is a row until it is over, and its processes hear that there is one: a process that has
+ * Workers tell each other, and one that takes the place of another one what holds. In the store a wait is a row until it is over, and its processes hear that there is one: a process that has
  * just started, or has heard nothing for a while, finds those that hold. Whether a path is up each worker finds out by itself: a probe is a connection and no request. Requests that are let go together behind
  * a wait are so at each worker.
  */
@@ -10,7 +10,8 @@ import { createHash } from "node:crypto";
 import { Clock, Effect, Layer, Option, Queue, Schema, type Scope } from "effect";
 import * as CredentialDigest from "../../client/CredentialDigest.ts";
 import { dropOldest, Label, Milliseconds } from "../../domain/Limits.ts";
-import { Paths } from "../../paths/Paths.ts";
+import { cooldownsMax } from "../../paths/Cooldowns.ts";
+import { Paths, type PathsService } from "../../paths/Paths.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { OutageLog } from "../../recorder/shared/OutageLog.ts";
@@ -50,7 +51,7 @@ export const layer: Layer.Layer<Paths> = Layer.effect(
     if (bus === undefined && facts === undefined) return own;
     const heard = ({ credential, kind, model, path, waitMs }: Refused) =>
       own.refused({ path, credential, model }, { kind, waitMs, onlyThis: false });
-    if (bus !== undefined) yield* bus.on(refused, heard);
+    const told = bus === undefined ? undefined : yield* toldTo(bus, own, heard);
     const stored = facts === undefined ? undefined : yield* storedIn(facts, heard);
     return {
       ...own,
@@ -59,12 +60,44 @@ export const layer: Layer.Layer<Paths> = Layer.effect(
         const { kind, onlyThis, waitMs } = refusal;
         const word = { path: scope.path, credential: scope.credential, model: scope.model, kind, waitMs };
         if (onlyThis || !isSendable(word)) return;
-        bus?.tell(refused, word);
+        told?.(word);
         stored?.(word);
       },
     };
   }),
 );
+
+/** Tells the siblings of waits, and hears of theirs. Gives how they are told of one. */
+const toldTo = Effect.fnUntraced(function* (
+  bus: WorkerBus["Service"],
+  own: PathsService,
+  heard: (word: Refused) => void,
+): Effect.fn.Return<(word: Refused) => void, never, Scope.Scope> {
+  const clock = yield* Clock.Clock;
+  const known = new Map<string, { readonly word: Refused; readonly until: number }>();
+  const keep = (word: Refused): void => {
+    const key = keyOf(word);
+    const until = Math.max(monotonicMs(clock) + word.waitMs, known.get(key)?.until ?? 0);
+    known.delete(key);
+    known.set(key, { word, until });
+    dropOldest(known, cooldownsMax);
+  };
+  yield* bus.on(refused, (word) => {
+    heard(word);
+    keep(word);
+  });
+  yield* bus.onToBeTold((worker) => {
+    for (const { until, word } of known.values()) {
+      // A run that went meanwhile may have found that it is over.
+      const waitMs = Math.min(until - monotonicMs(clock), own.standing(word, Number.POSITIVE_INFINITY).cooldownMs);
+      if (waitMs > 0) bus.tell(refused, { ...word, waitMs }, worker);
+    }
+  });
+  return (word) => {
+    keep(word);
+    bus.tell(refused, word);
+  };
+});
 
 /** Puts waits into the store, and hears of those that other processes have put there. Gives how a wait is put. */
 const storedIn = Effect.fnUntraced(function* (

@@ -2,13 +2,13 @@
  * Lets the workers of `serve --workers`, and all processes of a store on a server, remember failed requests together: a client's own
  * retries share one budget, and are told once, whichever of them they meet.
  *
- * Workers tell each other, and the store is asked (`StoredRepeats`). A worker that has just taken the place of another one remembers nothing, and two repeats that come at the same moment at two workers
- * may each have what is left.
+ * Workers tell each other, and the store is asked (`StoredRepeats`). A worker that takes the place of another one is told what the others
+ * remember. Two repeats that come at the same moment at two workers may each have what is left.
  */
 import { createHash, createHmac } from "node:crypto";
 import { Clock, Effect, Option, Schema, type Scope } from "effect";
-import { RelayRepeats, type RepeatChange } from "../../adapters/relay/RelayRepeats.ts";
-import { Label } from "../../domain/Limits.ts";
+import { RelayRepeats, type RepeatChange, type RepeatMemory } from "../../adapters/relay/RelayRepeats.ts";
+import { Label, Milliseconds } from "../../domain/Limits.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { formHash } from "../body/FormHash.ts";
@@ -41,6 +41,19 @@ const Change: Schema.Codec<RepeatChange, unknown> = Schema.Union([
 
 const changed = notice("repeats_changed", Change);
 
+/** Requests of one message to a worker that begins. */
+const memoriesMax = 128;
+
+const Memory: Schema.Codec<RepeatMemory, unknown> = Schema.Struct({
+  change: Change,
+  ageMs: Milliseconds,
+  unmarked: Schema.Natural,
+});
+
+const remembered = notice("repeats_remembered", Schema.Array(Memory).check(Schema.isMaxLength(memoriesMax)));
+
+const isSendable = Schema.is(Memory);
+
 /** Makes the memory of a gateway; that of all workers, where there are several. */
 export const make: Effect.Effect<RelayRepeats, never, Scope.Scope> = Effect.gen(function* () {
   const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
@@ -57,5 +70,13 @@ export const make: Effect.Effect<RelayRepeats, never, Scope.Scope> = Effect.gen(
   );
   if (bus === undefined) return repeats;
   yield* bus.on(changed, (change) => repeats.heard(change, monotonicMs(clock)));
+  yield* bus.on(remembered, (memories) => {
+    for (const memory of memories) repeats.learned(memory, monotonicMs(clock));
+  });
+  yield* bus.onToBeTold((worker) => {
+    const memories = repeats.memories(monotonicMs(clock)).filter((it) => isSendable(it));
+    for (let at = 0; at < memories.length; at += memoriesMax)
+      bus.tell(remembered, memories.slice(at, at + memoriesMax), worker);
+  });
   return repeats;
 });

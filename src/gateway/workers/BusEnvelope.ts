@@ -33,7 +33,11 @@ export const BusEnvelope = Schema.Union([
   Schema.TaggedStruct("Reply", { from: BusMember, to: BusMember, id: Schema.Natural, body: Schema.Unknown }),
   Schema.TaggedStruct("Failure", { from: BusMember, to: BusMember, id: Schema.Natural, reason: QueryFailure }),
   /** A worker takes messages from now on. Only the router says so. */
-  Schema.TaggedStruct("Joined", { from: BusMember }),
+  Schema.TaggedStruct("Joined", {
+    from: BusMember,
+    /** What all know together is to be told to it by the one that hears this, which has been there for longest. */
+    isToBeTold: Schema.Boolean,
+  }),
   /** A worker has died: nothing comes from it any more. Only the router says so. */
   Schema.TaggedStruct("Left", { from: BusMember }),
 ]);

@@ -8,15 +8,19 @@ import { BusEnvelope, type BusPort } from "./BusEnvelope.ts";
 export class BusRouter {
   readonly #ports = new Map<number, BusPort>();
 
-  /** Lets a member in, and tells it of those that are there. It takes the place of one that died. */
+  /**
+   * Lets a member in, and tells it of those that are there. It takes the place of one that died. What all know together is told to it by
+   * the one that has been there for longest: any other may be new itself, and wait to be told.
+   */
   join(member: number, port: BusPort): void {
     this.leave(member);
     const others = [...this.#ports];
+    const eldest = others.find(([other]) => other !== 0)?.[0];
     // What they say to it at once must find it.
     this.#ports.set(member, port);
     for (const [other, its] of others) {
-      its.send({ _tag: "Joined", from: member });
-      port.send({ _tag: "Joined", from: other });
+      its.send({ _tag: "Joined", from: member, isToBeTold: other === eldest });
+      port.send({ _tag: "Joined", from: other, isToBeTold: false });
     }
   }
 

@@ -58,6 +58,8 @@ export class WorkerBus extends Context.Service<
     ) => Effect.Effect<void, never, Scope.Scope>;
     /** Tells of each worker that takes messages from now on, while the scope lives: it has heard nothing of what was told before. */
     readonly onJoined: (listener: (worker: number) => void) => Effect.Effect<void, never, Scope.Scope>;
+    /** As `onJoined`, of those to which this worker is to tell what all know together: no sibling does. */
+    readonly onToBeTold: (listener: (worker: number) => void) => Effect.Effect<void, never, Scope.Scope>;
     /** Tells of each worker that has died while the scope lives: what was said to it is lost. */
     readonly onLeft: (listener: (worker: number) => void) => Effect.Effect<void, never, Scope.Scope>;
   }
@@ -83,6 +85,7 @@ class Member {
   readonly repliers = new Map<string, (body: unknown, from: number, id: number) => void>();
   readonly leftListeners = new Set<(worker: number) => void>();
   readonly joinedListeners = new Set<(worker: number) => void>();
+  readonly toBeToldListeners = new Set<(worker: number) => void>();
   readonly waiting = new Map<number, { readonly to: number; readonly settle: Settle }>();
   readonly present = new Set<number>();
   readonly #send: (envelope: SentEnvelope) => boolean;
@@ -118,7 +121,7 @@ class Member {
 
   receive(envelope: BusEnvelope): void {
     const { from } = envelope;
-    if (envelope._tag === "Joined") this.#joined(from);
+    if (envelope._tag === "Joined") this.#joined(from, envelope.isToBeTold);
     else if (envelope._tag === "Left") this.#left(from);
     else if (envelope._tag === "Reply") this.#settle(envelope.id, from, Result.succeed(envelope.body));
     else if (envelope._tag === "Failure") this.#settle(envelope.id, from, Result.fail(envelope.reason));
@@ -135,9 +138,11 @@ class Member {
     this.send({ _tag: "Failure", from: this.#self, to, id, reason });
   }
 
-  #joined(worker: number): void {
+  #joined(worker: number, isToBeTold: boolean): void {
     this.present.add(worker);
-    if (worker !== supervisor) for (const listener of [...this.joinedListeners]) listener(worker);
+    if (worker === supervisor) return;
+    for (const listener of [...this.joinedListeners]) listener(worker);
+    if (isToBeTold) for (const listener of [...this.toBeToldListeners]) listener(worker);
   }
 
   #left(worker: number): void {
@@ -196,6 +201,7 @@ export const make = Effect.fnUntraced(function* (
         ),
       ),
     onJoined: (listener) => listening(member.joinedListeners, listener),
+    onToBeTold: (listener) => listening(member.toBeToldListeners, listener),
     onLeft: (listener) => listening(member.leftListeners, listener),
   });
   return { bus, receive: (envelope) => member.receive(envelope) };

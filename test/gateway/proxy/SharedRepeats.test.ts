@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { TestClock } from "effect/testing";
 import {
-  type RelayRepeats,
+  RelayRepeats,
   remainingBudget,
   repeatMs,
   unmarkedRepeatsMax,
@@ -10,7 +10,7 @@ import {
 import * as SharedRepeats from "../../../src/gateway/proxy/SharedRepeats.ts";
 import type { BusEnvelope } from "../../../src/gateway/workers/BusEnvelope.ts";
 import { WorkerBus } from "../../../src/gateway/workers/WorkerBus.ts";
-import { members } from "../workers/Members.ts";
+import { members, newcomer } from "../workers/Members.ts";
 
 const request = (body: string, headers: Record<string, string> = {}) => ({
   method: "POST",
@@ -71,6 +71,53 @@ describe("the memory of failed requests of several workers", () => {
       yield* first.put(request("b"), failed);
       yield* TestClock.adjust(repeatMs + 1);
       for (const one of [first, second]) assert.isUndefined(yield* one.take(request("b")));
+    }),
+  );
+
+  it.effect("is that of a worker that takes the place of another one, too, for as long", () =>
+    Effect.gen(function* () {
+      const { first, router, second } = yield* two;
+      yield* first.put(request("a"), failed);
+      yield* second.tell(request("b"), told);
+      yield* first.tell(request("c"), { ...told, message: "x".repeat(5_000) });
+      yield* TestClock.adjust(repeatMs / 2);
+      for (let n = 0; n < 300; n += 1) yield* first.put(request(`more ${n}`), failed);
+      for (let n = 1; n < unmarkedRepeatsMax; n += 1) yield* second.recall(request("b", again));
+      const come = yield* newcomer(2, router, 2);
+      const third = yield* Effect.provideService(SharedRepeats.make, WorkerBus, come.bus);
+      come.join();
+      assert.deepStrictEqual((yield* third.recall(request("b", again)))?.ageMs, repeatMs / 2);
+      assert.strictEqual(yield* spentOf(third, "a"), 1);
+      assert.strictEqual(yield* spentOf(first, "a"), 3, "it was taken");
+      assert.strictEqual(yield* spentOf(third, "more 299"), 1);
+      yield* TestClock.adjust(repeatMs / 2 + 1);
+      assert.isUndefined(yield* third.recall(request("b", again)));
+      assert.strictEqual(yield* spentOf(third, "more 0"), 1);
+    }),
+  );
+
+  it.effect("of a worker that comes counts the unmarked repeats of the others", () =>
+    Effect.gen(function* () {
+      const { first, router } = yield* two;
+      yield* first.tell(request("b"), told);
+      for (let n = 1; n < unmarkedRepeatsMax; n += 1) assert.isDefined(yield* first.recall(request("b")));
+      const come = yield* newcomer(2, router, 2);
+      const third = yield* Effect.provideService(SharedRepeats.make, WorkerBus, come.bus);
+      come.join();
+      assert.isDefined(yield* third.recall(request("b")));
+      for (const one of [first, third]) assert.isUndefined(yield* one.recall(request("b")));
+    }),
+  );
+
+  it.effect("of a worker that comes keeps what it has heard since it began", () =>
+    Effect.gen(function* () {
+      const [older, newer] = [new RelayRepeats(), new RelayRepeats()];
+      yield* older.put(request("a"), failed);
+      yield* older.put(request("b"), failed);
+      yield* newer.put(request("a"), { ...failed, run_id: "run_2" });
+      for (const memory of older.memories(0)) newer.learned(memory, 0);
+      assert.strictEqual((yield* newer.take(request("a")))?.run_id, "run_2");
+      assert.strictEqual((yield* newer.take(request("b")))?.run_id, "run_1");
     }),
   );
 

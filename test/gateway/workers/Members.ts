@@ -8,8 +8,8 @@ import * as WorkerBus from "../../../src/gateway/workers/WorkerBus.ts";
 
 const secret = Redacted.make("a secret");
 
-/** Lets a member in; what is sent to it arrives at once, as a structured clone. */
-const member = Effect.fnUntraced(function* (self: number, router: BusRouter, workers: number) {
+/** A member that is let in by `join`; what is sent to it arrives at once, as a structured clone. */
+export const newcomer = Effect.fnUntraced(function* (self: number, router: BusRouter, workers: number) {
   const end = yield* WorkerBus.make(
     { self, secret, workers, folder: undefined },
     { send: (it) => router.route(self, structuredClone(it)) },
@@ -20,8 +20,13 @@ const member = Effect.fnUntraced(function* (self: number, router: BusRouter, wor
       return true;
     },
   };
-  router.join(self, port);
-  return { ...end, port };
+  return { ...end, port, join: () => router.join(self, port) };
+});
+
+const member = Effect.fnUntraced(function* (self: number, router: BusRouter, workers: number) {
+  const made = yield* newcomer(self, router, workers);
+  made.join();
+  return made;
 });
 
 /** A router, its supervisor, and so many workers. */

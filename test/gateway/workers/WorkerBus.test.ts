@@ -46,6 +46,21 @@ describe("the bus between workers", () => {
     }),
   );
 
+  it.effect("has a worker that comes told by one that was there, by the one that has been there for longest", () =>
+    Effect.gen(function* () {
+      const { ends, router } = yield* members(3);
+      const told: Array<string> = [];
+      for (const { bus } of ends) yield* bus.onToBeTold((worker) => told.push(`${bus.self}>${worker}`));
+      const [first, second] = ends;
+      first?.join();
+      second?.join();
+      assert.deepStrictEqual(told.splice(0), ["2>1", "3>2"]);
+      router.leave(3);
+      second?.join();
+      assert.deepStrictEqual(told, ["1>2"]);
+    }),
+  );
+
   it.effect(
     "tells who asks a worker that is not there, dies, does not listen, fails, is late or says something else",
     () =>
