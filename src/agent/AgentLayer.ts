@@ -15,7 +15,7 @@ export const leaseMsDefault = 3_000;
 
 /** What the services need. */
 export interface LayerOptions {
-  /** SQLite file of the runs, or an address of PostgreSQL; default that of `SqlRunRecorder.layerFile`. */
+  /** SQLite file of the runs, an address of PostgreSQL, or `memory`; default that of `SqlRunRecorder.layerFile`. */
   readonly db?: string;
   /** In milliseconds. */
   readonly leaseMs?: number;

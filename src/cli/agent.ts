@@ -19,7 +19,7 @@ import { defaultFile, ownFile } from "../recorder/sql/sqlite/SqlFile.ts";
 import * as RunStore from "../recorder/store/RunStore.ts";
 import { relative } from "../story/Times.ts";
 import * as ClusterAgent from "./agent/ClusterAgent.ts";
-import { dbFlag, foreignStore } from "./command/Store.ts";
+import { dbFlag, foreignStore, memoryHoldsNothing } from "./command/Store.ts";
 import { quoted } from "./terminal/Screen.ts";
 import { parseDuration } from "./terminal/TypedTime.ts";
 
@@ -152,6 +152,7 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
   const db = Option.getOrUndefined(given.db) ?? defaultFile();
   const foreign = foreignStore(db);
   if (foreign !== undefined) return yield* fails("refused", foreign);
+  if (db === RunStore.inMemory) return yield* fails("refused", memoryHoldsNothing);
   if (given.forget) return yield* forgetting(given, db);
   if (given.cluster) return yield* clustered(given, db);
   if (Option.isSome(given.node)) return yield* fails("refused", "--node is for --cluster");

@@ -4,17 +4,11 @@
 import { Console, Effect, Layer, Option } from "effect";
 import { Command } from "effect/cli";
 import { GatewayError, type GatewaySettings, settingsOf } from "../gateway/config/GatewayOptions.ts";
-import {
-  type ProgramOptions,
-  problemOfDeliveryLog,
-  problemOfWorkers,
-  workersOf,
-} from "../gateway/config/ProgramOptions.ts";
+import { type ProgramOptions, problemOf, storeOf, workersOf } from "../gateway/config/ProgramOptions.ts";
 import { Gateway } from "../gateway/Gateway.ts";
 import { layer } from "../gateway/GatewayLayers.ts";
 import * as GatewayLog from "../gateway/log/GatewayLog.ts";
 import * as RecoveryPage from "../gateway/page/RecoveryPage.ts";
-import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
 import { failing } from "./command/CommandFailed.ts";
 import * as Signals from "./command/Signals.ts";
 import { foreignStore } from "./command/Store.ts";
@@ -37,11 +31,11 @@ export const serveCommand = Command.make(
     const reason = given.check || isConfigured(given) ? "negative" : "refused";
     if ("wrong" in read) return yield* refused(reason, read.wrong);
     const { program } = read;
-    const foreign = foreignStore(program.db ?? defaultFile());
+    const foreign = foreignStore(storeOf(program));
     if (foreign !== undefined) return yield* fail(reason, foreign);
     const settings = settingsOf(program);
     if (settings instanceof GatewayError) return yield* fail(reason, settings.message);
-    const problem = problemOfWorkers(program) ?? problemOfDeliveryLog(program);
+    const problem = problemOf(program);
     if (problem !== undefined) return yield* fail(reason, problem);
     if (given.check) return yield* Console.log(servedText(settings, program));
     if (workersOf(program) > 1) return yield* severally(given, program, settings);

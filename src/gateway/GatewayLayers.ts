@@ -1,15 +1,14 @@
 /**
  * Puts a gateway together: its store, what answers its questions, its processor, its recovery and its server.
  */
-import { Layer } from "effect";
+import { Effect, Layer } from "effect";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import { none } from "../domain/Prices.ts";
 import type { Paths } from "../paths/Paths.ts";
 import type { DeliveryStore } from "../recorder/delivery/DeliveryStore.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
-import { RunRecorder } from "../recorder/RunRecorder.ts";
+import type { RunRecorder } from "../recorder/RunRecorder.ts";
 import { leaseMsDefault } from "../recorder/sql/SqlRunRecorder.ts";
-import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
 import * as RunStore from "../recorder/store/RunStore.ts";
 import { TokenPrices } from "../runtime/contract/TokenPrices.ts";
 import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
@@ -20,8 +19,8 @@ import * as SharedPaths from "./api/SharedPaths.ts";
 import * as SharedTraffic from "./api/SharedTraffic.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
 import type { Traffic } from "./api/Traffic.ts";
-import type { GatewayError } from "./config/GatewayOptions.ts";
-import { inMemory, type ProgramOptions } from "./config/ProgramOptions.ts";
+import { GatewayError } from "./config/GatewayOptions.ts";
+import { type ProgramOptions, problemOf, storeOf } from "./config/ProgramOptions.ts";
 import { Gateway } from "./Gateway.ts";
 import * as GatewayRecovery from "./GatewayRecovery.ts";
 import type { Page } from "./proxy/PageHandler.ts";
@@ -52,7 +51,7 @@ export type PageServices =
   | UserDecisions;
 
 /**
- * Makes a whole gateway.
+ * Makes a whole gateway. Options that `serve` would refuse fail as `GatewayError`.
  *
  * @param page what serves the gateway's own paths; left out, there is nothing at them
  * @param worker what a process is among several that serve as one
@@ -62,6 +61,8 @@ export const layer = (
   page?: Layer.Layer<Page, never, PageServices>,
   worker?: WorkerPlace,
 ): Layer.Layer<Gateway | PageServices, RecorderError | GatewayError | ClientConfigError> => {
+  const problem = problemOf(program);
+  if (problem !== undefined) return Layer.unwrap(Effect.fail(badOption(problem)));
   const hold = program.onQuestion === "hold";
   const holdMs = program.holdMs ?? holdMsDefault;
   // A parked run has no client any more: a question rather takes its default than outlives its stream.
@@ -93,26 +94,22 @@ export const layer = (
     : Layer.provideMerge(Layer.provideMerge(gateway, page), behind);
 };
 
-/** The delivery log, where it is asked for and the store is a server. */
-const deliveriesOf = ({
-  db = "",
-  deliveryLog,
-}: GatewayProgram): Layer.Layer<DeliveryStore, RecorderError, RunRecorder> | Layer.Layer<never> =>
-  deliveryLog === true && RunStore.isServer(db) ? RunStore.deliveries(db) : Layer.empty;
+/** The delivery log, where it is asked for: the store is a server then. */
+const deliveriesOf = (
+  program: GatewayProgram,
+): Layer.Layer<DeliveryStore, RecorderError, RunRecorder> | Layer.Layer<never> =>
+  program.deliveryLog === true ? RunStore.deliveries(storeOf(program)) : Layer.empty;
 
 /**
  * A commit survives a crash of the process, not of the machine: a gateway's run is lost with its client in either case, and
  * the first byte of every response would wait for the disk.
  */
-const recorderOf = (
-  { db, leaseMs }: GatewayProgram,
-  process: string | undefined,
-): Layer.Layer<RunRecorder, RecorderError> =>
-  db === inMemory
-    ? RunRecorder.layerMemory()
-    : RunStore.layer({
-        file: db ?? defaultFile(),
-        synchronous: "normal",
-        ...(leaseMs === undefined ? {} : { leaseMs }),
-        ...(process === undefined ? {} : { process }),
-      });
+const recorderOf = (program: GatewayProgram, process: string | undefined): Layer.Layer<RunRecorder, RecorderError> =>
+  RunStore.layer({
+    file: storeOf(program),
+    synchronous: "normal",
+    ...(program.leaseMs === undefined ? {} : { leaseMs: program.leaseMs }),
+    ...(process === undefined ? {} : { process }),
+  });
+
+const badOption = (message: string): GatewayError => new GatewayError({ reason: "bad_option", message });

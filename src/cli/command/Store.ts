@@ -4,7 +4,6 @@
 import { existsSync } from "node:fs";
 import { Console, Effect, Option } from "effect";
 import { Flag } from "effect/cli";
-import { inMemory } from "../../gateway/config/ProgramOptions.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
@@ -17,6 +16,9 @@ export const foreignStore = (name: string): string | undefined => {
   const problem = RunStore.problem(name);
   return problem === undefined ? undefined : `--db: ${problem}`;
 };
+
+/** What is said where a command is about what an earlier process has left. */
+export const memoryHoldsNothing = "--db memory holds nothing here: name a file or postgres://…";
 
 /** The flag that names the store. */
 export const dbFlag = Flag.String("db").pipe(
@@ -50,7 +52,7 @@ export const withStore = <R>(
   Effect.gen(function* () {
     const fail = failing(command);
     const file = Option.getOrUndefined(db) ?? defaultFile();
-    if (file === inMemory) return yield* fail("refused", "--db memory holds nothing here: name a file or postgres://…");
+    if (file === RunStore.inMemory) return yield* fail("refused", memoryHoldsNothing);
     const foreign = foreignStore(file);
     if (foreign !== undefined) return yield* fail("refused", foreign);
     if (!makes && !RunStore.isServer(file) && !existsSync(file)) {

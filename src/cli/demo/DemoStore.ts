@@ -2,7 +2,6 @@
  * Keeps the demo's runs in the file of runs, or in memory where that file cannot be opened: a demo never fails for its disk.
  */
 import { Console, type Context, Effect, Layer, Option, Random, type Scope } from "effect";
-import { inMemory } from "../../gateway/config/ProgramOptions.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
 import * as RunStore from "../../recorder/store/RunStore.ts";
@@ -31,10 +30,10 @@ const suffixDigits = 5;
  */
 export const open = Effect.fnUntraced(function* (db: Option.Option<string>, kept: boolean) {
   const named = Option.getOrUndefined(db);
-  const file = kept ? (named ?? defaultFile()) : inMemory;
-  const foreign = file === inMemory ? undefined : foreignStore(file);
+  const file = kept ? (named ?? defaultFile()) : RunStore.inMemory;
+  const foreign = file === RunStore.inMemory ? undefined : foreignStore(file);
   if (foreign !== undefined) return yield* failing("demo")("refused", foreign);
-  const opened = file === inMemory ? undefined : yield* openFile(file);
+  const opened = file === RunStore.inMemory ? undefined : yield* openFile(file);
   const number = yield* Random.nextIntBetween(0, 36 ** suffixDigits);
   const suffix = number.toString(36).padStart(suffixDigits, "0");
   return {

@@ -3,11 +3,13 @@
  */
 import { availableParallelism } from "node:os";
 import type { Prices } from "../../domain/Prices.ts";
+import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
+import { inMemory, isServer } from "../../recorder/store/RunStore.ts";
 import { type GatewayOptions, limitsDefault } from "./GatewayOptions.ts";
 
 /** A gateway, and what stands behind it. */
 export interface ProgramOptions extends GatewayOptions {
-  /** `memory`, or an SQLite file; left out the one that the commands read. */
+  /** `memory`, an SQLite file, or `postgres://…`; left out the one that the commands read. */
   readonly db?: string;
   /** `fail` (default): no person is asked, and what is uncertain stops. `hold`: the client waits for an answer. */
   readonly onQuestion?: "fail" | "hold";
@@ -35,18 +37,20 @@ export const workersMax = 128;
 export const workersOf = ({ workers = 1 }: ProgramOptions): number =>
   workers === "auto" ? Math.min(workersMax, availableParallelism()) : workers;
 
-/** The word for a store that ends with its process. */
-export const inMemory = "memory";
+/** The store of a program. */
+export const storeOf = ({ db }: ProgramOptions): string => db ?? defaultFile();
 
-/** What is wrong with several processes, in one line. */
-export const problemOfWorkers = (program: ProgramOptions): string | undefined =>
-  workersOf(program) > 1 && program.db === inMemory
+/** What is wrong with a program beside its server's options, in one line. */
+export const problemOf = (program: ProgramOptions): string | undefined =>
+  problemOfWorkers(program) ?? problemOfDeliveryLog(program);
+
+const problemOfWorkers = (program: ProgramOptions): string | undefined =>
+  workersOf(program) > 1 && storeOf(program) === inMemory
     ? "workers: several of them share one store, which is a file or a server: name one by --db, or serve with one worker"
     : undefined;
 
-/** What is wrong with the delivery log, in one line. */
-export const problemOfDeliveryLog = ({ db = "", deliveryLog }: ProgramOptions): string | undefined =>
-  deliveryLog === true && !/^postgres(?:ql)?:/i.test(db)
+const problemOfDeliveryLog = (program: ProgramOptions): string | undefined =>
+  program.deliveryLog === true && !isServer(storeOf(program))
     ? "deliveryLog: gateways share it in PostgreSQL: name an address by --db (postgres://…), or leave it out"
     : undefined;
 

@@ -1,5 +1,5 @@
 /**
- * Opens the store that a name means: a SQLite file, or a PostgreSQL database by its address.
+ * Opens the store that a name means: a SQLite file, a PostgreSQL database by its address, or this process's memory.
  */
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
@@ -9,6 +9,9 @@ import { RecorderError } from "../RecorderError.ts";
 import { RunRecorder } from "../RunRecorder.ts";
 import { type SqlFileOptions, SqlRunRecorder } from "../sql/SqlRunRecorder.ts";
 import * as SqlFile from "../sql/sqlite/SqlFile.ts";
+
+/** The name of a store that ends with its process. A file of that name is `./memory`. */
+export const inMemory = "memory";
 
 /** Whether the name is the address of a server, and of no file. */
 export const isServer = (name: string): boolean => PostgresAddress.isAddress(name);
@@ -35,7 +38,7 @@ type Loaded = Pick<typeof import("../postgres/PostgresRunRecorder.ts"), "Postgre
  *
  * Fails where the name is none of a store: whoever embeds this calls it `db`.
  *
- * @param options.file a path, `file:` or an address of PostgreSQL; see `problem`
+ * @param options.file a path, `file:`, an address of PostgreSQL, or `memory`; see `problem`
  * @param load loads what speaks PostgreSQL
  */
 export const layer = (
@@ -44,6 +47,7 @@ export const layer = (
 ): Layer.Layer<RunRecorder, RecorderError> => {
   const wrong = problem(options.file);
   if (wrong !== undefined) return Layer.effect(RunRecorder, Effect.fail(badName(wrong)));
+  if (options.file === inMemory) return RunRecorder.layerMemory();
   if (!isServer(options.file)) return SqlRunRecorder.layerFile(options);
   const { file: address, synchronous: _, ...rest } = options;
   return Layer.unwrap(

@@ -1,11 +1,12 @@
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Layer, Redacted } from "effect";
+import { Context, Effect, Layer, Redacted } from "effect";
 import * as AgentLayer from "../../../src/agent/AgentLayer.ts";
 import * as GatewayLayers from "../../../src/gateway/GatewayLayers.ts";
 import * as PostgresAddress from "../../../src/recorder/postgres/PostgresAddress.ts";
 import * as PostgresClient from "../../../src/recorder/postgres/PostgresClient.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as RunStore from "../../../src/recorder/store/RunStore.ts";
 import * as Folder from "../sql/SqlFolder.ts";
@@ -103,6 +104,12 @@ describe("the password of PostgreSQL", () => {
   );
 });
 
+/** No file is called memory before the test, nor behind it where it has failed. */
+const noMemoryFile = Effect.acquireRelease(
+  Effect.sync(() => assert.isFalse(existsSync("memory"))),
+  () => Effect.sync(() => rmSync("memory", { force: true })),
+);
+
 describe("a store", () => {
   it.effect("on PostgreSQL says which package it lacks, and a file lacks none", () =>
     Effect.gen(function* () {
@@ -153,6 +160,36 @@ describe("a store", () => {
       }).pipe(Effect.scoped),
     );
   }
+
+  for (const { build, way } of [
+    { way: "RunStore.layer", build: (file: string) => RunStore.layer({ file }) },
+    { way: "GatewayLayers.layer", build: (db: string) => GatewayLayers.layer({ db, port: 0 }) },
+    { way: "the layer of an agent", build: (db: string) => AgentLayer.layer({ db, ask: never }) },
+  ]) {
+    it.effect(`that is called memory ends with its process, and makes no file, for ${way}`, () =>
+      Effect.gen(function* () {
+        yield* noMemoryFile;
+        const recorder = Context.get(yield* Layer.build(Layer.fresh(build("memory"))), RunRecorder);
+        assert.isFalse(recorder.durable);
+        assert.isFalse(existsSync("memory"), "it was made");
+      }).pipe(Effect.scoped),
+    );
+  }
+
+  it.effect("that the environment calls memory is none that several workers share, and has no delivery log", () =>
+    Effect.gen(function* () {
+      yield* noMemoryFile;
+      yield* inVariable("STREAM_RECOVERY_DB", "memory");
+      for (const [program, said] of [
+        [{ workers: 2 }, /^workers: several of them share one store/],
+        [{ deliveryLog: true }, /^deliveryLog: gateways share it in PostgreSQL/],
+      ] as const) {
+        const error = yield* Effect.flip(Layer.build(Layer.fresh(GatewayLayers.layer({ ...program, port: 0 }))));
+        assert.deepInclude(error, { _tag: "GatewayError", reason: "bad_option" });
+        assert.match(error.message, said);
+      }
+    }).pipe(Effect.scoped),
+  );
 
   it.effect(
     "is a file for SqlRunRecorder.layerFile, which names who opens a server, and the variable that held its address",
