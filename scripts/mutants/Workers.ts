@@ -7,6 +7,7 @@ const bus = "test/gateway/workers/WorkerBus.test.ts";
 const repeats = "test/gateway/proxy/SharedRepeats.test.ts";
 const waits = "test/gateway/api/SharedPaths.test.ts";
 const restarts = "test/cli/serve/Restarts.test.ts";
+const pacing = "test/recorder/sql/SqlPacing.test.ts";
 const pulse = "test/cli/serve/Pulse.test.ts";
 const wire = "test/cli/serve/ProgramWire.test.ts";
 const lease = "test/recorder/sql/SqlLease.test.ts";
@@ -126,6 +127,38 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "const eldest = others.find(([other]) => other !== 0)?.[0];",
     replace: "const eldest = others.at(-1)?.[0];",
     proofs: [{ test: bus, named: "there for longest" }],
+  },
+  {
+    name: "each process of a file has the whole budget of a group",
+    breaks: "the runs of a group share its budget, DESIGN 18",
+    within: "ofFile",
+    find: "pacing: { living: facts.living, spend },",
+    replace: "pacing: { living: facts.living, spend: (_, spent) => Effect.succeed(spent) },",
+    proofs: [{ test: pacing, named: "count what a group has spent" }],
+  },
+  {
+    name: "each process of a file has the whole throttle",
+    breaks: "the throttle is divided by living nodes, DESIGN 18",
+    within: "ofFile",
+    find: "pacing: { living: facts.living, spend },",
+    replace: "pacing: { living: Effect.succeed(1), spend },",
+    proofs: [{ test: pacing, named: "divide the throttle" }],
+  },
+  {
+    name: "groups that were idle for their time stay in a file for ever",
+    breaks: "L11",
+    within: "ofFile",
+    find: "Effect.andThen(forgotten, facts.spend(...spent))",
+    replace: "facts.spend(...spent)",
+    proofs: [{ test: pacing, named: "count what a group has spent" }],
+  },
+  {
+    name: "what bounds the retries of all processes is lost behind the bounds of a recorder",
+    breaks: "the runs of a group share its budget, DESIGN 18",
+    within: "make",
+    find: "...(recorder.pacing === undefined ? {} : { pacing: recorder.pacing }),",
+    replace: "",
+    proofs: [{ test: "test/recorder/BoundedRecorder.test.ts", named: "behind its bounds too" }],
   },
   {
     name: "a worker that cannot live is started for ever",

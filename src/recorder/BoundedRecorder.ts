@@ -101,6 +101,7 @@ const make = (recorder: Service): BoundedRecorder => {
     prune: (query) => recorder.prune(query),
     ...(recorder.probe === undefined ? {} : { probe: recorder.probe }),
     ...(recorder.shared === undefined ? {} : { shared: recorder.shared }),
+    ...(recorder.pacing === undefined ? {} : { pacing: recorder.pacing }),
     ...(recorder.cancels === undefined ? {} : { cancels: recorder.cancels }),
     ...(recorder.onLost === undefined ? {} : { onLost: (listener) => recorder.onLost?.(listener) ?? nothing }),
   };

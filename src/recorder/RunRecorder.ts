@@ -15,7 +15,7 @@ import { RecorderError, refused } from "./RecorderError.ts";
 import { isListed, type RunQuery } from "./RunFilter.ts";
 import * as RunRecord from "./RunRecord.ts";
 import type { SharedCancels } from "./shared/SharedCancels.ts";
-import type { SharedFacts } from "./shared/SharedFacts.ts";
+import type { SharedFacts, SharedPacing } from "./shared/SharedFacts.ts";
 
 export { RecorderError } from "./RecorderError.ts";
 export type { RunQuery } from "./RunFilter.ts";
@@ -136,6 +136,8 @@ export class RunRecorder extends Context.Service<
     readonly hurry?: Effect.Effect<void>;
     /** What the processes of the store know together beside its runs. Left out where each knows its own. */
     readonly shared?: SharedFacts;
+    /** What bounds the retries of all processes of the store together. Left out where no other process uses it. */
+    readonly pacing?: SharedPacing;
     /** How processes of the store ask each other to cancel a run. Left out where no other process uses the store. */
     readonly cancels?: SharedCancels;
   }

@@ -242,16 +242,21 @@ export const calls: Readonly<
   },
   shared: {
     holds:
-      "What processes of other machines have to know: what a failed request has spent and its client was told, by a digest; a wait that a provider announced; what a group has spent; a run that its client cancels at another gateway.",
+      "What processes of other machines have to know: what a failed request has spent and its client was told, by a digest; a wait that a provider announced; a run that its client cancels at another gateway.",
     occasions: [
       { when: "A gateway's run fails.", before: "Its client is told, at most half a second.", away: "fails" },
       { when: "A provider announces a wait.", before: "Nothing waits for it.", away: "fails" },
+      { when: "A client cancels a run that another gateway drives.", before: "It is confirmed.", away: "fails" },
+    ],
+  },
+  pacing: {
+    holds: "What a group of runs has spent, until it was idle for an hour.",
+    occasions: [
       {
         when: "A run of a group breaks whose budget is limited.",
         before: "It is decided, at most half a second.",
         away: "fails",
       },
-      { when: "A client cancels a run that another gateway drives.", before: "It is confirmed.", away: "fails" },
     ],
   },
   cancels: {

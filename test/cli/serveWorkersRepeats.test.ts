@@ -18,10 +18,15 @@ const started = Effect.fnUntraced(function* (upstream: string, more: ReadonlyArr
   return served;
 });
 
-const chat = Effect.fnUntraced(function* (served: Served, worker: number, headers: Record<string, string> = {}) {
+const chat = Effect.fnUntraced(function* (
+  served: Served,
+  worker: number,
+  headers: Record<string, string> = {},
+  more: object = {},
+) {
   const { agent } = yield* connected(served, worker);
   const sent = { "content-type": "application/json", authorization: "Bearer sk-one", ...headers };
-  const body = JSON.stringify(bodies["openai-chat"]);
+  const body = JSON.stringify({ ...bodies["openai-chat"], ...more });
   return clientOf(`${served.url}${paths["openai-chat"]}`, { agent, headers: sent, body });
 });
 
@@ -147,6 +152,24 @@ describe("what several workers know together", () => {
       yield* logged(served, /a worker serves worker=2/, 2);
       assert.lengthOf(yield* announcedTo(served, yield* connected(served, 2), 1, first), 1);
       assert.strictEqual(asked, 1);
+    }),
+  );
+
+  it.live("runs of a group at both take no more retries together than the group may", () =>
+    Effect.gen(function* () {
+      let asked = 0;
+      const upstream = yield* serverOf((request, response) => {
+        asked += 1;
+        request.resume();
+        response.writeHead(500, { "content-type": "application/json" }).end("{}");
+      });
+      const served = yield* started(upstream, ["--budget", "max_group_retries=1,max_auto_retries=2"]);
+      const clients = yield* Effect.forEach([1, 2, 1, 2], (worker, n) =>
+        // Each is another request: a repeat of one that was given up would be told so.
+        chat(served, worker, { "x-recovery-group": "g" }, { user: String(n) }),
+      );
+      for (const client of clients) yield* whole(client);
+      assert.strictEqual(asked, clients.length + 1);
     }),
   );
 });

@@ -54,14 +54,16 @@ describe("A recorder of a store that processes share", () => {
       const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
       const recorder = yield* memory;
       const cancels = { ...store.process(), driver: () => Effect.succeed("4711@host") };
-      const its = bounded({ ...recorder, shared: store.process(), cancels });
+      const its = bounded({ ...recorder, shared: store.process(), cancels, pacing: store.process() });
       const other = store.process();
       const words: Array<string> = [];
       const ends = its.shared?.on(({ _tag }) => void words.push(_tag));
       yield* other.put("cooldown", "key", "value", 1_000);
       assert.deepStrictEqual(words, ["Put"]);
       assert.strictEqual((yield* its.shared?.find("cooldown", "key") ?? Effect.undefined)?.value, "value");
-      assert.strictEqual(yield* its.shared?.living ?? Effect.succeed(0), 3);
+      for (const { living } of [its.shared, its.pacing].filter((it) => it !== undefined))
+        assert.strictEqual(yield* living, 4);
+      assert.isDefined(its.pacing);
       assert.strictEqual(yield* its.cancels?.driver("r") ?? Effect.undefined, "4711@host");
       ends?.();
       store.say({ _tag: "Look" });
@@ -74,6 +76,7 @@ describe("A recorder of a store that processes share", () => {
       const its = bounded(yield* memory);
       assert.notProperty(its, "shared");
       assert.notProperty(its, "cancels");
+      assert.notProperty(its, "pacing");
     }),
   );
 });

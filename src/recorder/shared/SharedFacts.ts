@@ -85,6 +85,9 @@ export interface SharedFacts {
   readonly on: (listener: (word: Word) => void) => () => void;
 }
 
+/** What bounds the retries of all processes of a store together. */
+export type SharedPacing = Pick<SharedFacts, "living" | "spend">;
+
 /** Most facts of a kind that are read at once. */
 export const factsMax = 4_096;
 

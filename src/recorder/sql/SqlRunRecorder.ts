@@ -195,7 +195,7 @@ export const make = (
       ...(beating === database ? {} : { hurry: Effect.sync(() => database.hurry()) }),
       ...(yield* serve({ database, lease, clock, waitMs: silentWaitMs }, write, words?.answered)),
       ...(words?.facts === undefined ? {} : { shared: words.facts }),
-      ...(words === undefined ? {} : { cancels: words.cancels }),
+      ...(words === undefined ? {} : { cancels: words.cancels, pacing: words.pacing }),
       // The lock's own wait comes to its end first, and says what it is.
       waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
       claimWaitMs: silentWaitMs + recorderWaitMs,

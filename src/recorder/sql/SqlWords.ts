@@ -2,7 +2,7 @@
  * Says and hears the words of a store's processes, and looks for what was missed.
  *
  * On a server it connects processes of many machines. A file's processes are those of one machine: they tell each other of cancels alone,
- * and each of them looks for those while it drives a run.
+ * and each of them looks for those while it drives a run. What bounds their retries they have in common as those of a server do.
  *
  * W1 A word is a bell: what it is about stands in a row before it is said, so that a word that is lost costs time and nothing else.
  * W2 A connection that listens and breaks is opened again, and then everything is looked at once.
@@ -20,7 +20,7 @@ import type { RecorderError } from "../RecorderError.ts";
 import { Listeners } from "../shared/Listeners.ts";
 import { OutageLog } from "../shared/OutageLog.ts";
 import type { SharedCancels } from "../shared/SharedCancels.ts";
-import { lookMs, type SharedFacts, toldKinds, type Word } from "../shared/SharedFacts.ts";
+import { lookMs, type SharedFacts, type SharedPacing, toldKinds, type Word } from "../shared/SharedFacts.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFacts from "./SqlFacts.ts";
 import type { SqlLease } from "./SqlLease.ts";
@@ -43,6 +43,7 @@ export interface Words {
   /** Left out for a file. */
   readonly facts?: SharedFacts;
   readonly cancels: SharedCancels;
+  readonly pacing: SharedPacing;
   readonly answered?: Answered;
 }
 
@@ -98,6 +99,7 @@ export const make = Effect.fnUntraced(function* (
   const facts = SqlFacts.make(options);
   return {
     facts,
+    pacing: facts,
     cancels: { ...facts, driver: (runId) => SqlFacts.driver(database, runId) },
     answered: (runId) => Effect.asVoid(sql`SELECT pg_notify(${channel}, ${`${answeredPrefix}${runId}`})`),
   };
@@ -121,8 +123,13 @@ const ofFile = Effect.fnUntraced(function* (
   const pause = Effect.suspend(() => (lease.isNeeded ? Effect.sleep(fileLookMs) : Queue.take(needed)));
   const look = Effect.sync(() => listeners.say({ _tag: "Look" }));
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(pause, look)));
-  const put: SharedCancels["put"] = (...fact) => Effect.andThen(SqlFacts.forget({ database, now }), facts.put(...fact));
-  return { cancels: { ...facts, put, driver: (runId) => SqlFacts.driver(database, runId) } };
+  const forgotten = SqlFacts.forget({ database, now });
+  const put: SharedCancels["put"] = (...fact) => Effect.andThen(forgotten, facts.put(...fact));
+  const spend: SharedPacing["spend"] = (...spent) => Effect.andThen(forgotten, facts.spend(...spent));
+  return {
+    cancels: { ...facts, put, driver: (runId) => SqlFacts.driver(database, runId) },
+    pacing: { living: facts.living, spend },
+  };
 });
 
 const answeredPrefix = "answered ";

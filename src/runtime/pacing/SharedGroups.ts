@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect";
 import type { Budget } from "../../domain/RunFacts.ts";
-import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
+import type { SharedPacing } from "../../recorder/shared/SharedFacts.ts";
 import { type GroupMember, type Groups, idleMs } from "./Groups.ts";
 
 /** Longest that a decision waits for the store, in milliseconds. */
@@ -22,13 +22,13 @@ export interface SharingRun {
 /** The groups of one processor, as the processes of its store share them. */
 export class SharedGroups {
   readonly #groups: Groups;
-  readonly #facts: SharedFacts | undefined;
+  readonly #pacing: SharedPacing | undefined;
   /** Runs that have counted a retry in the store, until it has gone or was given back: at most those that go on here. */
   readonly #counted = new Set<string>();
 
-  constructor(groups: Groups, facts: SharedFacts | undefined) {
+  constructor(groups: Groups, pacing: SharedPacing | undefined) {
     this.#groups = groups;
-    this.#facts = facts;
+    this.#pacing = pacing;
   }
 
   /**
@@ -37,13 +37,13 @@ export class SharedGroups {
    * @param tokens what it has cost so far
    */
   breaks({ budget, member, now }: SharingRun, tokens: number): Effect.Effect<void> {
-    const facts = this.#facts;
+    const pacing = this.#pacing;
     const { group, runId } = member;
     const isLimited = budget.max_group_retries !== undefined || budget.max_group_wasted_tokens !== undefined;
-    if (facts === undefined || group === undefined || !isLimited) return Effect.void;
+    if (pacing === undefined || group === undefined || !isLimited) return Effect.void;
     return Effect.suspend(() => {
       const added = this.#groups.adds(member, tokens, now());
-      const spent = Effect.timeoutOrElse(facts.spend(group, added, idleMs), {
+      const spent = Effect.timeoutOrElse(pacing.spend(group, added, idleMs), {
         duration: storeWaitMs,
         orElse: () => Effect.fail({ message: "it does not answer" }),
       });
@@ -73,8 +73,8 @@ export class SharedGroups {
   }
 
   #givesBack({ group, runId }: GroupMember): Effect.Effect<void> {
-    if (!this.#counted.delete(runId) || group === undefined || this.#facts === undefined) return Effect.void;
-    const back = Effect.ignore(this.#facts.spend(group, { retries: -1, tokens: 0 }, idleMs));
+    if (!this.#counted.delete(runId) || group === undefined || this.#pacing === undefined) return Effect.void;
+    const back = Effect.ignore(this.#pacing.spend(group, { retries: -1, tokens: 0 }, idleMs));
     // Nothing of this run waits for it.
     return Effect.asVoid(Effect.forkDetach(Effect.timeoutOption(back, storeWaitMs)));
   }

@@ -67,7 +67,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Shared, never, RunRecorder | UserDecisions | ToolGuard | Scope.Scope> {
   const recorder = bounded(yield* RunRecorder);
   const [groups, throttle] = [new Groups(), new Throttle()];
-  if (recorder.shared !== undefined) yield* Effect.forkScoped(SharedThrottle.dividing(throttle, recorder.shared));
+  if (recorder.pacing !== undefined) yield* Effect.forkScoped(SharedThrottle.dividing(throttle, recorder.pacing));
   return {
     recorder,
     backlog: yield* Backlog.make,
@@ -76,7 +76,7 @@ export const make = Effect.fnUntraced(function* (
     watchdog: yield* Watchdog.make,
     throttle,
     groups,
-    sharedGroups: new SharedGroups(groups, recorder.shared),
+    sharedGroups: new SharedGroups(groups, recorder.pacing),
     prices: yield* TokenPrices,
     gate: new RetryGate(),
     breakers: new Breakers(),
