@@ -348,6 +348,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/gateway/postgres/SharedThrottle.test.ts", named: "all of it to the one that stays" }],
   },
   {
+    name: "what a group has spent counts again where the server's word of it was lost",
+    breaks: "one budget of a group across gateways",
+    within: "spending",
+    find: "SELECT count(*)::integer AS n FROM counted",
+    replace: "SELECT 1 + 0 * count(*)::integer AS n FROM counted",
+    proofs: [{ test: facts, named: "counts what a group has spent once" }],
+  },
+  {
     name: "what processes know together is lost behind a recorder's bounds",
     breaks: "gateways share what matters across them",
     within: "make",

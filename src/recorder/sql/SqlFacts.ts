@@ -87,7 +87,8 @@ export const make = (options: FactsOptions): SharedFacts => {
           (rows) => rows.map(factOf),
         ),
       ),
-    spend: (group, spent, keepMs) => database.once(spending(options, group, spent, keepMs)),
+    spend: (group, spent, keepMs) =>
+      Effect.suspend(() => database.once(spending(options, group, spent, keepMs, globalThis.crypto.randomUUID()))),
     living: database.once(
       // Its own lease is another one with each look: it has none before its first write.
       Effect.suspend(() =>
@@ -103,23 +104,39 @@ export const make = (options: FactsOptions): SharedFacts => {
   };
 };
 
-/** Numbers of the database may come as text. A group that was idle for its time begins anew. */
+/** How long it is known what was counted, in milliseconds: longer than it is said again where a server's word of it is lost. */
+const countedMs = 60_000;
+
+/**
+ * Numbers of the database may come as text. A group that was idle for its time begins anew.
+ *
+ * @param key what is counted: said again, it counts once. The word of a file is never lost
+ */
 const spending = (
-  { database, now }: FactsOptions,
+  { database, node, now }: FactsOptions,
   group: string,
   { retries, tokens }: { readonly retries: number; readonly tokens: number },
   keepMs: number,
+  key: string,
 ) => {
-  const { dialect, groups, sql } = database.tables;
+  const { dialect, facts, groups, sql } = database.tables;
   return Effect.suspend(() => {
     const [time, name] = [dialect.time(now()), groups];
     const grown = (column: "retries" | "tokens") => {
       const its = sql.literal(column);
       return sql`CASE WHEN ${name}.until > ${time} THEN ${name}.${its} ELSE 0 END + excluded.${its}`;
     };
+    const added =
+      dialect.name === "sqlite"
+        ? sql`INSERT INTO ${groups} (id, retries, tokens, until) VALUES (${group}, ${retries}, ${tokens}, ${time} + ${keepMs})`
+        : sql`WITH counted AS (INSERT INTO ${facts} (kind, key, value, node, stamp, put_at, until)
+            VALUES ('counted', ${key}, '', ${node}, '', ${time}, ${time} + ${countedMs})
+            ON CONFLICT (kind, key) DO NOTHING RETURNING 1)
+          INSERT INTO ${groups} (id, retries, tokens, until)
+          SELECT ${group}, ${retries}::integer * n, ${tokens}::double precision * n, ${time} + ${keepMs}
+          FROM (SELECT count(*)::integer AS n FROM counted) AS c`;
     return Effect.map(
-      sql<{ readonly retries: number; readonly tokens: number }>`INSERT INTO ${groups} (id, retries, tokens, until)
-        VALUES (${group}, ${retries}, ${tokens}, ${time} + ${keepMs})
+      sql<{ readonly retries: number; readonly tokens: number }>`${added}
         ON CONFLICT (id) DO UPDATE SET retries = ${grown("retries")}, tokens = ${grown("tokens")}, until = excluded.until
         RETURNING retries, tokens`,
       ([row]) => ({ retries: Number(row?.retries ?? 0), tokens: Number(row?.tokens ?? 0) }),

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { hostname } from "node:os";
 import { assert, describe, it } from "@effect/vitest";
-import { Deferred, Effect, Exit, Redacted, Scope } from "effect";
+import { Deferred, Effect, Exit, Fiber, Redacted, Scope } from "effect";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { SharedFacts, Word } from "../../../src/recorder/shared/SharedFacts.ts";
 import * as E from "../Entries.ts";
@@ -90,6 +90,22 @@ describe("what processes know together in PostgreSQL", () => {
         retries: 1,
         tokens: 1,
       });
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("counts what a group has spent once, where the server's word of it is lost and it is said again", () =>
+    Effect.gen(function* () {
+      const proxy = yield* StatementProxy.make(yield* Databases.empty);
+      const facts = yield* factsOf(proxy.address);
+      yield* facts.spend("g", { retries: 1, tokens: 10 }, 60_000);
+      const held = proxy.hold(/counted AS/, "reply");
+      const spent = yield* Effect.forkChild(facts.spend("g", { retries: 1, tokens: 5 }, 60_000));
+      yield* held.reached;
+      proxy.cut();
+      assert.deepStrictEqual(yield* Fiber.join(spent), { retries: 2, tokens: 15 });
+      const said = proxy.statements.filter((it) => it.includes("counted AS")).length;
+      assert.strictEqual(said, 3, "it was said again");
+      yield* held.release;
     }).pipe(Effect.scoped),
   );
 
