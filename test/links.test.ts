@@ -1,12 +1,14 @@
 /**
  * Holds the links of README and docs: each leads to a file and a heading, and to no file that the package does not have.
  */
-import { globSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { manifest, root } from "./package/Consumer.ts";
 import { brokenLinks, isShipped } from "./package/Links.ts";
-import { anchors, blocks, relativeLinks, shows } from "./package/Markdown.ts";
+import { anchors, blocks, relativeLinks, shellOf, shows } from "./package/Markdown.ts";
 
 describe("links", () => {
   for (const page of ["README.md", "CHANGELOG.md", ...globSync("docs/*.md", { cwd: root })]) {
@@ -28,6 +30,20 @@ describe("links", () => {
     assert.isTrue(isShipped(["docs", "README.md"], "README.md"));
     assert.isFalse(isShipped(["docs", "README.md"], "test/a.ts"));
     assert.isFalse(isShipped(["docs", "README.md"], "../a.md"));
+  });
+});
+
+describe("the shell that runs what a page tells to type", () => {
+  it("reads no rc, of its user neither, where no shell stands above it and its stdin is a pipe", () => {
+    const home = mkdtempSync(join(tmpdir(), "no-rc-"));
+    try {
+      writeFileSync(join(home, ".bashrc"), "echo from the rc\n");
+      const env = { ...process.env, HOME: home, SHLVL: undefined };
+      const { status, stderr, stdout } = spawnSync("bash", shellOf("echo typed"), { env, encoding: "utf8", input: "" });
+      assert.deepStrictEqual([status, stdout, stderr], [0, "typed\n", ""]);
+    } finally {
+      rmSync(home, { recursive: true });
+    }
   });
 });
 

@@ -19,6 +19,12 @@ export interface Link {
   readonly line: number;
 }
 
+/**
+ * The arguments of a bash that runs what a page tells to type. Without `--norc` it reads the machine's and its user's rc where its
+ * stdin is a socket, as a pipe of Node is, and no shell stands above it: Debian's rc reads `PS1`, which is not set there.
+ */
+export const shellOf = (commands: string): ReadonlyArray<string> => ["--norc", "-euo", "pipefail", "-c", commands];
+
 /** The fenced blocks, in their order. */
 export const blocks = (markdown: string): ReadonlyArray<Block> => {
   const found: Array<Block> = [];

@@ -8,7 +8,7 @@ import { basename, join } from "node:path";
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
 import * as Consumer from "./Consumer.ts";
 import { root } from "./Consumer.ts";
-import { type Block, blocks, shows } from "./Markdown.ts";
+import { type Block, blocks, shellOf, shows } from "./Markdown.ts";
 
 /** A fenced block of a page. */
 interface Example extends Block {
@@ -70,7 +70,7 @@ export const holdPages = (pages: ReadonlyArray<string>, links: ReadonlyArray<str
         // `here` is where the programs of the pages stand, in a project that has installed the package.
         const cwd = marks.includes("here") ? consumer.folder : root;
         const options = { cwd, env: consumer.environment, encoding: "utf8", timeout: 60_000, input: "" } as const;
-        const { status, stdout, stderr } = spawnSync("bash", ["-euo", "pipefail", "-c", text], options);
+        const { status, stdout, stderr } = spawnSync("bash", shellOf(text), options);
         assert.strictEqual(status, 0, stderr);
         assertShows(output, stdout);
       }, 90_000);

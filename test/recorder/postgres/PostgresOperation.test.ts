@@ -12,7 +12,7 @@ import * as SocketProxy from "../../../scripts/postgres/SocketProxy.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import { bin } from "../../cli/CommandLine.ts";
 import { serve } from "../../cli/ServeProcess.ts";
-import { blocks } from "../../package/Markdown.ts";
+import { blocks, shellOf } from "../../package/Markdown.ts";
 import * as E from "../Entries.ts";
 import { SqlProcess } from "../sql/SqlProcess.ts";
 import { record } from "../suite/Bench.ts";
@@ -40,7 +40,7 @@ const typed = (commands: string, role = "recovery") => {
     PGUSER: "postgres",
     STREAM_RECOVERY_DB: as(role),
   };
-  const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", commands], {
+  const { status, stderr, stdout } = spawnSync("bash", shellOf(commands), {
     cwd: folder,
     env,
     encoding: "utf8",
