@@ -53,7 +53,7 @@ export const bodies = async (
 const measured = async (name: string, contender: Contender, body: Buffer): Promise<Row> => {
   const ask = (question: "heap" | "rss" | "peak" | "turns" | "turnMs" | "turnCpuMs") =>
     contender.probe?.({ ask: question }) ?? Promise.resolve(Number.NaN);
-  for (let times = 0; times < 3; times += 1) await warmUp(contender, "chat");
+  await warmUp(contender, "chat");
   await ask("heap");
   const before = await ask("rss");
   await ask("turns");

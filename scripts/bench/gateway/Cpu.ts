@@ -54,6 +54,15 @@ const loadsOf = (protocol: Protocol, options: Options): ReadonlyArray<Load> => [
   },
 ];
 
+/** What the first streams of a process cost, before anything of it is compiled; no contender can play it twice. */
+const youngOf = (protocol: Protocol): Load => ({
+  what: `a stream of ${burst.events}, the first ${youngStreams} of a process`,
+  units: youngStreams,
+  play: (contender) => playBurst(contender, protocol, { ...burst, streams: youngStreams }),
+});
+
+const youngStreams = 1000;
+
 /** What comes after the last byte (a commit, the end of a run) belongs to the load as well. */
 const settleMs = 50;
 
@@ -116,21 +125,23 @@ export const cpu = async (
   const contenders: Array<Contender> = [...beside];
   for (const setting of settings)
     contenders.push(await gateway(nameOf(setting), upstream, setting.store, flagsOf(setting, options)));
-  for (const contender of contenders) await warmUp(contender, protocol);
-  const all: Array<Row> = [];
-  for (const load of loadsOf(protocol, options)) {
+  const rowsFor = async (load: Load, times: number): Promise<ReadonlyArray<Row>> => {
     console.error(`${protocol}: ${load.what} …`);
     const took = new Map<string, Array<number>>();
     const playing = contenders.slice(0, beside.length + (load.settings ?? settings.length));
-    const rounds = await play(playing, options.rounds, (contender) => measure(contender, load, took));
-    const rows = [
+    const rounds = await play(playing, times, (contender) => measure(contender, load, took));
+    const measured = [
       ...beside.slice(1).map(({ name }) => ({ name, isBarred: false })),
       ...settings.slice(0, load.settings).map(named),
     ];
-    const found = rows.map((row) => rowOf(load, row, plain.name, rounds, took.get(row.name) ?? []));
-    for (const row of found) console.error(`  ${row.what}: ${row.value}  ${row.verdict ?? ""}`);
-    all.push(...found);
-  }
+    const rows = measured.map((row) => rowOf(load, row, plain.name, rounds, took.get(row.name) ?? []));
+    for (const row of rows) console.error(`  ${row.what}: ${row.value}  ${row.verdict ?? ""}`);
+    return rows;
+  };
+  const young = await rowsFor(youngOf(protocol), 1);
+  for (const contender of contenders) await warmUp(contender, protocol);
+  const all: Array<Row> = [];
+  for (const load of loadsOf(protocol, options)) all.push(...(await rowsFor(load, options.rounds)));
   for (const contender of contenders) await contender.end();
-  return { name: `CPU of ${wires[protocol].title}, against a plain Node proxy`, rows: all };
+  return { name: `CPU of ${wires[protocol].title}, against a plain Node proxy`, rows: [...all, ...young] };
 };

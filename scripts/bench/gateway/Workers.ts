@@ -88,8 +88,8 @@ export const workers = async (
     apart.push(await gateway(`process ${n}`, upstream, "file", flags, "every"));
   const several = await gateway("workers", upstream, "file", [...flags, "--workers", String(options.workers)], "every");
   // Each process has seen as many streams as any other before it is measured.
-  for (const one of apart) for (let times = 0; times < 2; times += 1) await warmUp(one, "chat");
-  for (let times = 0; times < 2 * options.workers; times += 1) await warmUp(several, "chat");
+  for (const one of apart) await warmUp(one, "chat");
+  for (let times = 0; times < options.workers; times += 1) await warmUp(several, "chat");
   const both = [
     { rateNow: () => rateOfOne(apart), rates: [] as Rate[] },
     { rateNow: () => rateOfWorkers(several, options.workers), rates: [] as Rate[] },
