@@ -10,7 +10,7 @@ import type { Cooldowns, Hold, Trial } from "./Cooldowns.ts";
 import type { Entry, TableWorld } from "./Entry.ts";
 import * as State from "./PathState.ts";
 import type { Lane, Waiter } from "./Queue.ts";
-import { Waves } from "./Waves.ts";
+import { firstWaveOf, Waves } from "./Waves.ts";
 
 /** Most requests that wait. */
 export const waitingMax = 10_000;
@@ -152,7 +152,7 @@ export class Departures {
     let readiness: Readiness = "ready";
     for (const hold of this.#cooldowns.under(lane.holds, now)) {
       if (now >= hold.endOf(credential)) {
-        hold.waves ??= new Waves(now);
+        hold.waves ??= new Waves(now, firstWaveOf(this.#world.processes?.() ?? 1));
         hold.waves.passed(now);
         if (!hold.waves.hasRoom) return "closed";
       } else {

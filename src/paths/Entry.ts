@@ -20,6 +20,10 @@ export interface TableWorld {
   readonly probe: (due: DueProbe) => void;
   /** A run that waits has thrown what it must not. */
   readonly failed: (error: unknown) => void;
+  /** Tells the other processes what this one has found out of a path; left out where there are none. */
+  readonly found?: (path: string, word: PathWord) => void;
+  /** How many processes let requests go together; one where it is left out. */
+  readonly processes?: () => number;
 }
 
 /** A path that is to be asked. */
@@ -29,6 +33,12 @@ export interface DueProbe {
   /** Tells it from other probes of the path. */
   readonly number: number;
 }
+
+/**
+ * What one process finds out of a path, for the others: it was reached for the first time, a probe or a connect says that it is down, or
+ * it is back behind that.
+ */
+export type PathWord = "reached" | "down" | "returning";
 
 /** One path. Times are monotonic milliseconds. */
 export interface Entry {
@@ -48,6 +58,8 @@ export interface Entry {
   lanesAt: number;
   /** Something was heard since the requests were told for what they wait. */
   hasNews: boolean;
+  /** What the other processes were told of it last, or have told; undefined once it is over. */
+  told: PathWord | undefined;
   /** The number of the probe that is under way; a wake takes it for lost. */
   probe: number;
   /** Those who want to know what the next probe finds: whether it has failed. */
@@ -66,6 +78,7 @@ export const newEntry = (id: string, now: number): Entry => ({
   stepAt: Number.POSITIVE_INFINITY,
   lanesAt: Number.POSITIVE_INFINITY,
   hasNews: false,
+  told: undefined,
   probe: 0,
   askers: new Set(),
 });

@@ -197,19 +197,28 @@ export const broke = (state: PathState, canProbe: boolean, now: number, jitter: 
   if (breaks.length <= massBreaks || !state.reached) return { ...state, breaks: breaks.slice(-massBreaks) };
   if (!canProbe) return returning(state, false, now);
   if (state.state === "returning" && !state.proven) return down(state, true, undefined, now, jitter);
-  return {
-    ...state,
-    state: "down",
-    since: now,
-    scheduleAt: now,
-    tries: 0,
-    probes: 0,
-    probeAt: now,
-    proven: false,
-    relapsed: false,
-    code: undefined,
-    breaks: [],
-  };
+  return suspect(state, now);
+};
+
+/** It counts as down until a probe, which is due at once, says otherwise. */
+const suspect = (state: PathState, now: number): PathState => ({
+  ...state,
+  state: "down",
+  since: now,
+  scheduleAt: now,
+  tries: 0,
+  probes: 0,
+  probeAt: now,
+  proven: false,
+  relapsed: false,
+  code: undefined,
+  breaks: [],
+});
+
+/** Another process has found that the path is down, and so it had reached it. A head that has come here since it was back says more. */
+export const doubted = (state: PathState, now: number): PathState => {
+  const isKnown = state.state === "down" || (state.state === "returning" && state.proven);
+  return isKnown ? state : suspect({ ...state, reached: true }, now);
 };
 
 /** This process has not run for a while: the path is asked at once, and often again. A probe from before is taken for lost. */

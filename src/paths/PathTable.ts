@@ -7,10 +7,10 @@
 import type { Admission, Admitted, PathStatus, Refusal, Scope, Standing } from "./Admission.ts";
 import { Cooldowns, type Hold } from "./Cooldowns.ts";
 import { Departures, type Left, Outbox } from "./Departures.ts";
-import { type DueProbe, type Entry, newEntry, type TableWorld } from "./Entry.ts";
+import { type DueProbe, type Entry, newEntry, type PathWord, type TableWorld } from "./Entry.ts";
 import type { PathWay, Probed } from "./Path.ts";
 import * as State from "./PathState.ts";
-import { firstWave, Waves } from "./Waves.ts";
+import { firstWaveOf, Waves } from "./Waves.ts";
 
 /** Most paths that are kept. Beyond it the one is forgotten that was used longest ago and that nobody waits for. */
 export const pathsMax = 1_024;
@@ -64,6 +64,31 @@ export class PathTable {
 
   hasReached(path: string): boolean {
     return this.#entries.get(path)?.state.reached ?? false;
+  }
+
+  /**
+   * What another process has found out of a path. It is no proof here: the path counts as down until it was asked from here, and is asked
+   * at once, too, when it is said to be back.
+   */
+  heard(path: string, word: PathWord): void {
+    const now = this.#world.now();
+    const entry = this.#entry(path, now);
+    entry.state = State.wasReached(entry.state);
+    if (word === "down") entry.told = word;
+    if (word === "returning" && entry.state.state === "down") entry.state = State.asked(entry.state, now);
+    if (word === "down") {
+      entry.wantedAt = now;
+      this.#become(entry, State.doubted(entry.state, now), now);
+    }
+    this.#step(entry, now);
+  }
+
+  /** What is known of each path, for a process that begins (`heard`). */
+  words(): ReadonlyArray<readonly [string, PathWord]> {
+    return [...this.#entries.values()].flatMap(({ id, state }): ReadonlyArray<readonly [string, PathWord]> => {
+      if (state.state === "down" && state.probes > 0) return [[id, "down"]];
+      return state.reached ? [[id, "reached"]] : [];
+    });
   }
 
   standing(scope: Scope, maxRetryAfterMs: number): Standing {
@@ -315,8 +340,20 @@ export class PathTable {
     if (next.state !== before.state) entry.hasNews = true;
     if (next.state !== "returning") entry.waves = undefined;
     else if (before.state !== "returning" || before.since !== next.since) {
-      entry.waves = new Waves(now, next.relapsed ? 1 : firstWave);
+      entry.waves = new Waves(now, next.relapsed ? 1 : firstWaveOf(this.#world.processes?.() ?? 1));
     }
+    this.#tell(entry, before);
+  }
+
+  /** Tells the other processes what they do not know. What is only suspected here is not told. */
+  #tell(entry: Entry, before: State.PathState): void {
+    const { id, state } = entry;
+    if (state.reached && !before.reached) this.#world.found?.(id, "reached");
+    if (state.state === "up") entry.told = undefined;
+    const word = wordOf(entry);
+    if (word === undefined || word === entry.told) return;
+    entry.told = word;
+    this.#world.found?.(id, word);
   }
 
   /** Does all that can be done for a path now. */
@@ -364,6 +401,12 @@ export class PathTable {
     return state.state === "down" ? Math.min(at, entry.wantedAt + wantedMs) : at;
   }
 }
+
+/** What is to be told of a path: that it is back, only to those who take it for down. */
+const wordOf = ({ state, told }: Entry): PathWord | undefined => {
+  if (state.state === "down") return state.probes > 0 ? "down" : undefined;
+  return state.state === "returning" && told === "down" ? "returning" : undefined;
+};
 
 /** Idle connections may be dead. A transport that cannot drop them keeps no other path waiting. */
 const dropIdle = ({ way }: Entry): void => {

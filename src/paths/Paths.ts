@@ -19,7 +19,7 @@ import * as Json from "../domain/Json.ts";
 import { label } from "../domain/Limits.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import type { Admission, Admitted, PathsService } from "./Admission.ts";
-import type { DueProbe } from "./Entry.ts";
+import type { DueProbe, TableWorld } from "./Entry.ts";
 import type { PathWay, Probed } from "./Path.ts";
 import { PathTable } from "./PathTable.ts";
 
@@ -72,6 +72,14 @@ const ask = (way: PathWay): Effect.Effect<Probed> =>
     },
   );
 
+/** The other processes that serve as one with this one. */
+export type Siblings = Pick<TableWorld, "found" | "processes">;
+
+/** The paths of one of several processes. */
+export interface PathsAmong extends Pick<PathTable, "heard" | "words"> {
+  readonly own: PathsService;
+}
+
 /** Serves a table: wakes it in time, and asks the paths that are to be asked. */
 class Keeper {
   readonly table: PathTable;
@@ -83,7 +91,7 @@ class Keeper {
   #wakesAt = Number.POSITIVE_INFINITY;
   #closed = false;
 
-  constructor(services: Context.Context<never>, clock: Clock.Clock, random: () => number) {
+  constructor(services: Context.Context<never>, clock: Clock.Clock, random: () => number, siblings?: Siblings) {
     this.#clock = clock;
     this.#fork = Effect.runForkWith(services);
     this.table = new PathTable({
@@ -93,6 +101,7 @@ class Keeper {
       due: (at) => this.#due(at),
       probe: (due) => this.#probe(due),
       failed: (error) => void this.#fork(Effect.logError("a waiting run could not be told of its path", error)),
+      ...siblings,
     });
   }
 
@@ -172,13 +181,25 @@ const admit = (table: PathTable, admission: Admission): Effect.Effect<Admitted> 
     return Effect.sync(leave);
   });
 
-/** Makes the paths of a process; their timer and their probes end with the scope. */
-const make: Effect.Effect<PathsService, never, Scope.Scope> = Effect.gen(function* () {
+/** The table of a process; its timer and its probes end with the scope. */
+const kept = Effect.fnUntraced(function* (siblings?: Siblings): Effect.fn.Return<PathTable, never, Scope.Scope> {
   const random = yield* Random.Random;
-  const keeper = new Keeper(yield* Effect.context<never>(), yield* Clock.Clock, () => random.nextDoubleUnsafe());
+  const services = yield* Effect.context<never>();
+  const keeper = new Keeper(services, yield* Clock.Clock, () => random.nextDoubleUnsafe(), siblings);
   yield* Effect.addFinalizer(() => Effect.sync(() => keeper.close()));
-  return serviceOf(keeper.table);
+  return keeper.table;
 });
+
+/** Makes the paths of a process; their timer and their probes end with the scope. */
+const make: Effect.Effect<PathsService, never, Scope.Scope> = Effect.map(kept(), serviceOf);
+
+/** Makes the paths of one of several processes that tell each other how they stand. */
+export const makeAmong = (siblings: Siblings): Effect.Effect<PathsAmong, never, Scope.Scope> =>
+  Effect.map(kept(siblings), (table) => ({
+    own: serviceOf(table),
+    heard: (path, word) => table.heard(path, word),
+    words: () => table.words(),
+  }));
 
 /** The paths of a process. */
 export class Paths extends Context.Service<Paths, PathsService>()("effect-stream-recovery/Paths") {

@@ -8,6 +8,9 @@
 /** Requests that go together at first. */
 export const firstWave = 8;
 
+/** The part of one of so many processes, which let requests go together. */
+export const firstWaveOf = (processes: number): number => Math.max(1, Math.floor(firstWave / processes));
+
 /** A wave doubles after so long without a refusal, in milliseconds. */
 export const waveQuietMs = 1_000;
 

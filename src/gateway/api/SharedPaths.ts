@@ -3,15 +3,17 @@
  * credential that one of them was told to slow down with waits at all of them.
  *
  * Workers tell each other, and one that takes the place of another one what holds. In the store a wait is a row until it is over, and its processes hear that there is one: a process that has
- * just started, or has heard nothing for a while, finds those that hold. Whether a path is up each worker finds out by itself: a probe is a connection and no request. Requests that are let go together behind
- * a wait are so at each worker.
+ * just started, or has heard nothing for a while, finds those that hold.
+ *
+ * Whether a path is up each worker finds out by itself, since a probe is a connection and no request; but it is told by the one that has
+ * found out first, and asks at once. Of the requests that are let go together each worker has its part.
  */
 import { createHash } from "node:crypto";
 import { Clock, Effect, Layer, Option, Queue, Schema, type Scope } from "effect";
 import * as CredentialDigest from "../../client/CredentialDigest.ts";
 import { dropOldest, Label, Milliseconds } from "../../domain/Limits.ts";
 import { cooldownsMax } from "../../paths/Cooldowns.ts";
-import { Paths, type PathsService } from "../../paths/Paths.ts";
+import { makeAmong, Paths, type PathsService } from "../../paths/Paths.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { OutageLog } from "../../recorder/shared/OutageLog.ts";
@@ -20,8 +22,10 @@ import { sharedKey } from "../workers/SharedKey.ts";
 import { WorkerBus } from "../workers/WorkerBus.ts";
 import { notice } from "../workers/WorkerMessage.ts";
 
+const Path = Schema.String.check(Schema.isMaxLength(2_048));
+
 const Refused = Schema.Struct({
-  path: Schema.String.check(Schema.isMaxLength(2_048)),
+  path: Path,
   /** A digest that is the same in all workers. */
   credential: Label,
   model: Schema.UndefinedOr(Label),
@@ -31,6 +35,12 @@ const Refused = Schema.Struct({
 
 /** A provider has announced a wait. */
 const refused = notice("path_refused", Refused);
+
+/** What a worker has found out of a path. */
+const found = notice(
+  "path_found",
+  Schema.Struct({ path: Path, word: Schema.Literals(["reached", "down", "returning"]) }),
+);
 
 const isSendable = Schema.is(Refused);
 
@@ -45,8 +55,8 @@ export const laterMs = 250;
 export const layer: Layer.Layer<Paths> = Layer.effect(
   Paths,
   Effect.gen(function* () {
-    const own = yield* Paths.make;
     const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
+    const own = bus === undefined ? yield* Paths.make : yield* among(bus);
     const facts = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder))?.shared;
     if (bus === undefined && facts === undefined) return own;
     const heard = ({ credential, kind, model, path, waitMs }: Refused) =>
@@ -66,6 +76,21 @@ export const layer: Layer.Layer<Paths> = Layer.effect(
     };
   }),
 );
+
+/** The paths of one of several workers. Each asks a path itself, and is told when there is something to ask. */
+const among = Effect.fnUntraced(function* (
+  bus: WorkerBus["Service"],
+): Effect.fn.Return<PathsService, never, Scope.Scope> {
+  const { heard, own, words } = yield* makeAmong({
+    found: (path, word) => void bus.tell(found, { path, word }),
+    processes: () => bus.others().length + 1,
+  });
+  yield* bus.on(found, ({ path, word }) => heard(path, word));
+  yield* bus.onToBeTold((worker) => {
+    for (const [path, word] of words()) bus.tell(found, { path, word }, worker);
+  });
+  return own;
+});
 
 /** Tells the siblings of waits, and hears of theirs. Gives how they are told of one. */
 const toldTo = Effect.fnUntraced(function* (

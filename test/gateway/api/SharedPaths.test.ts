@@ -4,7 +4,9 @@ import { TestClock } from "effect/testing";
 import * as SharedPaths from "../../../src/gateway/api/SharedPaths.ts";
 import type { BusEnvelope } from "../../../src/gateway/workers/BusEnvelope.ts";
 import { type BusEnd, WorkerBus } from "../../../src/gateway/workers/WorkerBus.ts";
+import type { Probed } from "../../../src/paths/Path.ts";
 import { Paths } from "../../../src/paths/Paths.ts";
+import { firstWave } from "../../../src/paths/Waves.ts";
 import { members, newcomer } from "../workers/Members.ts";
 
 const scope = { path: "https://api.example", credential: "c".repeat(32), model: "m" };
@@ -20,6 +22,115 @@ const two = Effect.gen(function* () {
   const [first, second] = yield* Effect.forEach(ends, built);
   if (first === undefined || second === undefined) return yield* Effect.die("too few");
   return { first, second, router };
+});
+
+/** A way whose probe finds what `isWell` says; how often it was asked. */
+const way = (isWell: () => boolean) => {
+  const asked = { times: 0 };
+  const probe = Effect.sync((): Probed => {
+    asked.times += 1;
+    return isWell() ? { _tag: "works" } : { _tag: "failed", reason: "network", code: "ECONNREFUSED" };
+  });
+  return { asked, way: { probe, dropIdle: () => undefined } };
+};
+
+/** What is due now, and what that makes due. */
+const settled = TestClock.adjust(1);
+
+/** A request that waits for as long as it must; gives whether it went. */
+const waits = Effect.fnUntraced(function* (paths: Paths["Service"]) {
+  const it = { went: false };
+  const admission = { scope, maxRetryAfterMs: 60_000, withinMs: 600_000, told: () => {}, hold: () => (it.went = true) };
+  yield* Effect.forkScoped(paths.admit(admission), { startImmediately: true });
+  return it;
+});
+
+const stateOf = (paths: Paths["Service"]) => paths.list().find(({ path }) => path === scope.path)?.state;
+
+describe("an outage that one of several workers has met", () => {
+  it.effect("is asked about at once by each of them, and so is its end", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* two;
+      let isWell = true;
+      const [one, other] = [way(() => isWell), way(() => isWell)];
+      first.attach(scope.path, one.way);
+      second.attach(scope.path, other.way);
+      first.answered(scope);
+      assert.isTrue(second.hasReached(scope.path));
+      isWell = false;
+      yield* Effect.forkScoped(first.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
+      yield* settled;
+      assert.deepStrictEqual([stateOf(first), stateOf(second)], ["down", "down"]);
+      assert.strictEqual(other.asked.times, 1);
+      const waiting = yield* Effect.forEach([first, second], waits);
+      yield* TestClock.adjust(60_000);
+      isWell = true;
+      yield* first.tryNow(scope.path);
+      yield* settled;
+      assert.deepStrictEqual([stateOf(first), stateOf(second)], ["returning", "returning"]);
+      assert.deepStrictEqual(waiting, [{ went: true }, { went: true }]);
+    }),
+  );
+
+  it.effect("is none for a worker that reaches the path, and is told once however long it lasts", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* two;
+      const [one, other] = [way(() => false), way(() => true)];
+      first.attach(scope.path, one.way);
+      second.attach(scope.path, other.way);
+      first.answered(scope);
+      yield* Effect.forkScoped(first.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
+      yield* settled;
+      yield* waits(first);
+      yield* TestClock.adjust(30_000);
+      assert.deepStrictEqual([stateOf(first), stateOf(second)], ["down", "up"]);
+      assert.isAbove(one.asked.times, 10);
+      assert.strictEqual(other.asked.times, 1);
+      assert.isTrue(second.isOpen(scope));
+    }),
+  );
+
+  it.effect("is known to a worker that takes the place of another one, and so is what was reached before it", () =>
+    Effect.gen(function* () {
+      const { first, router, second } = yield* two;
+      first.attach(scope.path, way(() => false).way);
+      first.answered(scope);
+      second.answered({ ...scope, path: "https://other.example" });
+      yield* Effect.forkScoped(first.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
+      yield* settled;
+      const come = yield* newcomer(2, router, 2);
+      const third = yield* built(come);
+      come.join();
+      assert.isTrue(third.hasReached("https://other.example"));
+      assert.strictEqual(stateOf(third), "down");
+      const its = way(() => true);
+      third.attach(scope.path, its.way);
+      yield* settled;
+      assert.strictEqual(stateOf(third), "returning");
+    }),
+  );
+
+  it.effect("lets as many requests go together behind it as one gateway would", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* two;
+      let isWell = false;
+      for (const paths of [first, second]) paths.attach(scope.path, way(() => isWell).way);
+      first.answered(scope);
+      yield* Effect.forkScoped(first.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
+      yield* settled;
+      const waiting = yield* Effect.forEach(
+        Array.from({ length: 4 * firstWave }, (_, n) => (n % 2 === 0 ? first : second)),
+        waits,
+      );
+      isWell = true;
+      yield* second.tryNow(scope.path);
+      yield* settled;
+      assert.lengthOf(
+        waiting.filter(({ went }) => went),
+        firstWave,
+      );
+    }),
+  );
 });
 
 describe("waits that a provider announces to one of several workers", () => {
@@ -74,6 +185,8 @@ describe("waits that a provider announces to one of several workers", () => {
         { ...word, kind: "later" },
       ])
         router.route(1, tell(body));
+      for (const body of [null, {}, { path: 1, word: "down" }, { path: scope.path, word: "gone" }])
+        router.route(1, { ...tell(body), topic: "path_found" });
       assert.isTrue(second.isOpen(scope));
       assert.lengthOf(second.list(), 0);
       router.route(1, tell({ ...word, later: "a version that says more" }));
