@@ -27,6 +27,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     ],
   },
   {
+    name: "a commit whose number a restarted server has not given yet is not known to be lost",
+    breaks: "what became of a commit is found where it can be",
+    within: "outcome",
+    find: "sqlStateOf(error) === notGivenYet ?",
+    replace: "sqlStateOf(error) === idColumn ?",
+    proofs: [{ test: "test/recorder/postgres/PostgresOutcome.test.ts", named: "is not taken for one" }],
+  },
+  {
+    name: "a standby that has not heard of a commit yet says that it is lost",
+    breaks: "L8: what is acknowledged is kept",
+    within: "outcome",
+    find: "CASE WHEN pg_is_in_recovery() THEN",
+    replace: "CASE WHEN false THEN",
+    proofs: [{ test: "test/recorder/postgres/PostgresStandby.test.ts", named: "is read, refuses" }],
+  },
+  {
     name: "a server of any version will do",
     breaks: "a layer demands what it needs",
     within: "meet",

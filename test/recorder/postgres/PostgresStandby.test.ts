@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit, Scope } from "effect";
 import * as Cluster from "../../../scripts/postgres/Cluster.ts";
+import * as SqlPostgres from "../../../src/recorder/sql/postgres/SqlPostgres.ts";
 import * as E from "../Entries.ts";
 import { record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
@@ -71,10 +72,14 @@ describe("a hot standby", () => {
         assert.strictEqual(inTransaction.reason, "read_only");
         for (const { message } of [inTransaction, alone]) assert.match(message, words);
         assert.strictEqual((yield* Effect.flip(recorder.probe ?? Effect.void)).reason, "read_only");
+        const reader = yield* Databases.client(standby.address(place));
+        // Its primary may have given the number that it does not know yet.
+        assert.strictEqual(yield* SqlPostgres.outcome(reader, "1000000@0"), "unknown");
         yield* gone;
         primary.stop("fast");
         standby.psql("postgres", "SELECT pg_promote()");
         yield* recorder.write("s", [E.begun("s")]);
+        assert.strictEqual(yield* SqlPostgres.outcome(reader, "1000000@0"), "aborted");
         yield* recorder.claim("r");
         yield* recorder.write("r", [{ _tag: "RunResumed" }, E.attempt(2)]);
         assert.strictEqual((yield* record(recorder, "r")).attempts.length, 2);

@@ -11,7 +11,7 @@ import * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { inRealTime, monotonicMs, realClock } from "../../MonotonicTime.ts";
 import { RecorderError } from "../../RecorderError.ts";
-import { leavesOpen, OutcomeUnknown } from "./SqlState.ts";
+import { leavesOpen, OutcomeUnknown, sqlStateOf } from "./SqlState.ts";
 
 /** Runs a body as one transaction. */
 export type Transact = <A, E>(body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>;
@@ -142,6 +142,9 @@ const transactionId = (sql: SqlClient.SqlClient): Effect.Effect<string | undefin
     );
   });
 
+/** The code by which a server refuses to tell of a number that it has not given yet: the one parameter that may be invalid there. */
+const notGivenYet = "22023";
+
 type Outcome = "committed" | "aborted" | "unknown";
 
 /**
@@ -150,6 +153,9 @@ type Outcome = "committed" | "aborted" | "unknown";
  * A server that crashed gives numbers again whose transactions are not in its log: one that is committed under that number may be
  * another process's. A server that starts again says when, and one that recovers by itself from a process that died begins its statistics anew.
  *
+ * A number that such a server has not given yet is of a transaction that is not in its log, so that nothing of it can be there. A
+ * standby does not know every number that its primary has given, and says nothing; one that has taken over is like a server that crashed.
+ *
  * @param xid its id and its beginning, as `idColumn` gives them
  */
 export const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xid: string) {
@@ -157,11 +163,12 @@ export const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xi
   const [id = "", at = ""] = xid.split("@");
   // A question to a server that does not answer lasts as long as a connection is waited for.
   do {
-    const rows = yield* Effect.orElseSucceed(
+    const rows = yield* Effect.catch(
       sql<{ readonly status: string | null; readonly crashed: boolean }>`
-        SELECT pg_xact_status(${id}::text::xid8) AS status, extract(epoch FROM
-          GREATEST(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time())) >= ${at}::double precision AS crashed`,
-      () => [],
+        SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE pg_xact_status(${id}::text::xid8) END AS status,
+          extract(epoch FROM GREATEST(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()))
+            >= ${at}::double precision AS crashed`,
+      (error) => Effect.succeed(sqlStateOf(error) === notGivenYet ? [{ status: "aborted", crashed: true }] : []),
     );
     const status = rows[0]?.status;
     if (status === "committed") return (rows[0]?.crashed === false ? status : "unknown") satisfies Outcome;

@@ -1,0 +1,112 @@
+/**
+ * Kills the server's process of a connection exactly while it commits: by the server's own means, which ends that process, and with
+ * `kill -9`, upon which the server ends all of them and recovers.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Cause, Effect, Exit, Fiber } from "effect";
+import * as Cluster from "../../../scripts/postgres/Cluster.ts";
+import * as E from "../Entries.ts";
+import { record } from "../suite/Bench.ts";
+import * as Databases from "./Databases.ts";
+
+const database = "postgres";
+
+/** A server that no other test uses: it is killed. */
+const own = Effect.acquireRelease(
+  Effect.sync(() => Cluster.make(Cluster.programs() ?? "")),
+  (it) => Effect.sync(() => it.remove()),
+);
+
+/** Asks the server, which may just recover, until it answers with something. */
+const answered = (cluster: Cluster.Cluster, sql: string): Effect.Effect<string> =>
+  Effect.promise(async () => {
+    for (;;) {
+      const said = await cluster.query(database, sql).catch(() => "");
+      if (said !== "") return said;
+    }
+  });
+
+/** What holds the lock that a COMMIT waits for. */
+const holding = "SELECT pg_advisory_lock(7); SELECT pg_sleep(600)";
+
+const set = (cluster: Cluster.Cluster, setting: string): void => {
+  cluster.psql(database, `ALTER SYSTEM ${setting}`);
+  cluster.psql(database, "SELECT pg_reload_conf()");
+};
+
+/** Where a COMMIT is held up, how the server lets go of it, and whether it can be known behind a crash that it stands. */
+const places = {
+  /** Its deferred triggers fire: nothing of it is on the disk. */
+  "before it counts": {
+    waits: "Lock advisory",
+    hold: Effect.fnUntraced(function* (cluster: Cluster.Cluster) {
+      cluster.psql(
+        database,
+        `CREATE FUNCTION held() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+           PERFORM pg_advisory_xact_lock(7); RETURN NULL; END $$;
+         CREATE CONSTRAINT TRIGGER held AFTER INSERT ON stream_recovery_runs DEFERRABLE INITIALLY DEFERRED
+           FOR EACH ROW WHEN (NEW.run_id = 'held') EXECUTE FUNCTION held()`,
+      );
+      // It ends when it is told to, or with the server.
+      cluster.query(database, holding).catch(() => "");
+      yield* answered(cluster, "SELECT 'held' FROM pg_locks WHERE locktype = 'advisory' AND granted");
+    }),
+    release: (cluster: Cluster.Cluster) =>
+      answered(cluster, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query = '${holding}'`),
+    isKnownBehindACrash: true,
+  },
+  /** It is on the disk, and waits for a standby. */
+  "when it counts": {
+    waits: "IPC SyncRep",
+    hold: (cluster: Cluster.Cluster) => Effect.sync(() => set(cluster, "SET synchronous_standby_names = 'nobody'")),
+    release: (cluster: Cluster.Cluster) =>
+      Effect.andThen(
+        answered(cluster, "SELECT 'it is back'"),
+        Effect.sync(() => set(cluster, "RESET synchronous_standby_names")),
+      ),
+    // Another process's transaction may have its number by then.
+    isKnownBehindACrash: false,
+  },
+} as const;
+
+const kills = {
+  pg_terminate_backend: (cluster: Cluster.Cluster, pid: number) =>
+    void cluster.psql(database, `SELECT pg_terminate_backend(${pid})`),
+  "kill -9": (_: Cluster.Cluster, pid: number) => void process.kill(pid, "SIGKILL"),
+} as const;
+
+describe("a server's process that is killed while it commits", () => {
+  for (const [where, place] of Object.entries(places)) {
+    for (const [how, kill] of Object.entries(kills)) {
+      it.live(`by ${how}, ${where}: what was acknowledged stays, and what was not is decided rightly`, () =>
+        Effect.gen(function* () {
+          const cluster = yield* own;
+          const address = cluster.address(database);
+          const recorder = yield* Databases.open({ address });
+          yield* recorder.write("before", [E.begun("before"), E.attempt(1)]);
+          yield* place.hold(cluster);
+          const entries = [E.begun("held"), E.attempt(1)];
+          const writing = yield* Effect.forkChild(Effect.exit(recorder.write("held", entries)));
+          const waiting = `SELECT pid FROM pg_stat_activity WHERE query LIKE 'COMMIT%' AND state = 'active'
+            AND wait_event_type || ' ' || wait_event = '${place.waits}'`;
+          const pid = Number(yield* answered(cluster, waiting));
+          yield* Effect.sync(() => kill(cluster, pid));
+          yield* answered(
+            cluster,
+            `SELECT 'gone' WHERE NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = ${pid})`,
+          );
+          yield* place.release(cluster);
+          const written = yield* Fiber.join(writing);
+          if (how === "pg_terminate_backend" || place.isKnownBehindACrash) assert.isTrue(Exit.isSuccess(written));
+          else
+            assert.match(String(Exit.isFailure(written) && Cause.squash(written.cause)), /is on record is not known$/);
+          assert.deepStrictEqual(yield* record(recorder, "before"), E.folded([E.begun("before"), E.attempt(1)]));
+          assert.deepStrictEqual(yield* record(recorder, "held"), E.folded(entries));
+          yield* recorder.write("held", [E.ended()]);
+          const other = yield* Databases.open({ address });
+          assert.deepStrictEqual(yield* record(other, "held"), E.folded([...entries, E.ended()]));
+        }).pipe(Effect.scoped),
+      );
+    }
+  }
+});
