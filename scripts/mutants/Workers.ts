@@ -109,7 +109,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     breaks: "a client's own retries are not multiplied",
     within: "make",
     find: "bus.tell(remembered, memories.slice(at, at + memoriesMax), worker);",
-    replace: "",
+    replace: "void worker;",
     proofs: [{ test: repeats, named: "takes the place of another one" }],
   },
   {
@@ -231,14 +231,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "    this.#silent = undefined;",
     replace: "    this.#silent = Math.max(0, this.#silent ?? 0);",
     proofs: [{ test: pulse, named: "whole again with each answer" }],
-  },
-  {
-    name: "a worker that hangs is named in the log and left alone",
-    breaks: "a worker whose event loop turns no more is replaced",
-    within: "watched",
-    find: "    kill();\n    return yield* Effect.never;",
-    replace: "    return yield* Effect.never;",
-    proofs: [{ test: "test/cli/serveWorkers.test.ts", named: "kills workers that hang" }],
   },
   {
     name: "a secret of the configuration is a plain text in a worker",

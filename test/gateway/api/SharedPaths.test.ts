@@ -76,11 +76,12 @@ describe("an outage that one of several workers has met", () => {
     Effect.gen(function* () {
       const { first, second } = yield* two;
       const [one, other] = [way(() => false), way(() => true)];
-      first.attach(scope.path, one.way);
+      first.attach(scope.path, { ...one.way, probe: Effect.delay(one.way.probe, 100) });
       second.attach(scope.path, other.way);
       first.answered(scope);
       yield* Effect.forkScoped(first.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
-      yield* settled;
+      yield* TestClock.adjust(100);
+      assert.deepStrictEqual([stateOf(first), stateOf(second)], ["down", "returning"]);
       yield* waits(first);
       yield* TestClock.adjust(30_000);
       assert.deepStrictEqual([stateOf(first), stateOf(second)], ["down", "up"]);
