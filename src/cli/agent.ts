@@ -15,13 +15,13 @@ import * as Session from "../agent/terminal/Session.ts";
 import { TerminalView } from "../agent/terminal/TerminalView.ts";
 import { protocols } from "../provider/Protocols.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
+import { parseDuration } from "../recorder/retention/Duration.ts";
 import { defaultFile, ownFile } from "../recorder/sql/sqlite/SqlFile.ts";
 import * as RunStore from "../recorder/store/RunStore.ts";
 import { relative } from "../story/Times.ts";
 import * as ClusterAgent from "./agent/ClusterAgent.ts";
 import { dbFlag, foreignStore, memoryHoldsNothing } from "./command/Store.ts";
 import { quoted } from "./terminal/Screen.ts";
-import { parseDuration } from "./terminal/TypedTime.ts";
 
 const exitCodes = {
   ...{ stopped: 1, steps: 1, refused: 2, store: 3, parked: 4, no_owner: 5, cancelled: 130, left: 130 },

@@ -8,6 +8,7 @@ import { exportCommand } from "./runs/export.ts";
 import { importCommand } from "./runs/import.ts";
 import { listCommand } from "./runs/list.ts";
 import { pruneCommand } from "./runs/prune.ts";
+import { retainCommand } from "./runs/retain.ts";
 import { showCommand } from "./runs/show.ts";
 import { watchCommand } from "./runs/watch.ts";
 
@@ -23,5 +24,6 @@ export const runsCommand = Command.make("runs").pipe(
     exportCommand,
     importCommand,
     pruneCommand,
+    retainCommand,
   ]),
 );

@@ -8,6 +8,7 @@ import type { Paths } from "../paths/Paths.ts";
 import type { DeliveryStore } from "../recorder/delivery/DeliveryStore.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import type { RunRecorder } from "../recorder/RunRecorder.ts";
+import { retentionOf } from "../recorder/retention/Retention.ts";
 import { leaseMsDefault } from "../recorder/sql/SqlRunRecorder.ts";
 import * as RunStore from "../recorder/store/RunStore.ts";
 import { TokenPrices } from "../runtime/contract/TokenPrices.ts";
@@ -104,12 +105,16 @@ const deliveriesOf = (
  * A commit survives a crash of the process, not of the machine: a gateway's run is lost with its client in either case, and
  * the first byte of every response would wait for the disk.
  */
-const recorderOf = (program: GatewayProgram, process: string | undefined): Layer.Layer<RunRecorder, RecorderError> =>
-  RunStore.layer({
+const recorderOf = (program: GatewayProgram, process: string | undefined): Layer.Layer<RunRecorder, RecorderError> => {
+  const retention = retentionOf(program);
+  return RunStore.layer({
     file: storeOf(program),
     synchronous: "normal",
+    // A time that is none was refused with the program's other options.
+    ...(typeof retention === "string" ? {} : { retention }),
     ...(program.leaseMs === undefined ? {} : { leaseMs: program.leaseMs }),
     ...(process === undefined ? {} : { process }),
   });
+};
 
 const badOption = (message: string): GatewayError => new GatewayError({ reason: "bad_option", message });

@@ -300,7 +300,10 @@ export const calls: Readonly<
   },
   retention: {
     holds: "Nothing: old runs and leases go.",
-    occasions: [{ when: "At the start, and once an hour.", before: "Nothing waits for it.", away: "fails" }],
+    occasions: [
+      { when: "At the start, and once an hour.", before: "Nothing waits for it.", away: "fails" },
+      { when: "`runs retain` is asked for.", before: "It says how many.", away: "fails" },
+    ],
   },
   close: {
     holds: "A fence for the own lease.",

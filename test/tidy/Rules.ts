@@ -76,7 +76,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
   recorder: [
     ["shared"],
     [""],
-    ["transfer"],
+    ["transfer", "retention"],
     ["export", "sql/entry", "sql/sqlite", "sql/postgres"],
     ["sql"],
     ["delivery"],

@@ -6,10 +6,10 @@ import { Command, Flag } from "effect/cli";
 import { runsOf, waitingRuns } from "../../recorder/RunPages.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { type PruneQuery, RunRecorder } from "../../recorder/RunRecorder.ts";
+import { parseDuration } from "../../recorder/retention/Duration.ts";
 import * as CrashRecovery from "../../runtime/crash/CrashRecovery.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
-import { parseDuration } from "../terminal/TypedTime.ts";
 
 /** `runs prune`. */
 export const pruneCommand = Command.make(

@@ -45,6 +45,6 @@ const reread = Effect.fnUntraced(function* (given: Given, started: ProgramOption
 
 /** What stands behind the gateway was made when it started. */
 const fixedIn = (started: ProgramOptions, next: ProgramOptions): ReadonlyArray<string> =>
-  (["db", "onQuestion", "holdMs", "leaseMs", "logFormat", "workers"] as const).filter(
+  (["db", "onQuestion", "holdMs", "keepRuns", "keepRunsMax", "leaseMs", "logFormat", "workers"] as const).filter(
     (name) => started[name] !== next[name],
   );

@@ -16,6 +16,7 @@ import {
 } from "../../gateway/config/GatewayOptions.ts";
 import { workersMax } from "../../gateway/config/ProgramOptions.ts";
 import { holdMsDefault } from "../../gateway/GatewayLayers.ts";
+import { retentionDefault } from "../../recorder/retention/Retention.ts";
 
 const text = (name: string, variable: string, description: string, otherwise?: string) =>
   Flag.String(name).pipe(
@@ -251,6 +252,18 @@ export const serveFlags = {
     "STREAM_RECOVERY_LEASE_MS",
     15_000,
     "So long after the death of a gateway its runs are recovered, in ms",
+  ),
+  keepRuns: text(
+    "keep-runs",
+    "STREAM_RECOVERY_KEEP_RUNS",
+    "How long ended runs are kept, as 30d, 12h or 2w, or forever; a run that has not ended is never forgotten",
+    "30d",
+  ),
+  keepRunsMax: number(
+    "keep-runs-max",
+    "STREAM_RECOVERY_KEEP_RUNS_MAX",
+    retentionDefault.runs,
+    "Most ended runs that are kept, the newest ones; with --keep-runs forever all",
   ),
   ...limitFlags,
 };

@@ -146,6 +146,8 @@ const plainOf = (given: Given): ProgramOptions => {
     keepAliveMs: get(given.keepAliveMs),
     lingerMs: get(given.lingerMs),
     lingerMaxMs: get(given.lingerMaxMs),
+    keepRuns: get(given.keepRuns),
+    keepRunsMax: get(given.keepRunsMax),
     leaseMs: get(given.leaseMs),
     logFormat: get(given.logFormat),
     accessLog: Option.getOrUndefined(Option.map(given.accessLog, (it) => it === "on")),

@@ -116,7 +116,18 @@ const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
 const optionLines = (program: ProgramOptions): ReadonlyArray<string> => {
   const { accessLog, budget, clocks, connectMs, db, holdMaxMs, holdMs, keepAliveMs, leaseMs, limits, logFormat } =
     program;
-  const { deliveryLog, lingerMaxMs, lingerMs, onQuestion, policy, requireStore, retryEmpty, workers } = program;
+  const {
+    deliveryLog,
+    keepRuns,
+    keepRunsMax,
+    lingerMaxMs,
+    lingerMs,
+    onQuestion,
+    policy,
+    requireStore,
+    retryEmpty,
+    workers,
+  } = program;
   const chosen = {
     accessLog,
     budget,
@@ -127,6 +138,8 @@ const optionLines = (program: ProgramOptions): ReadonlyArray<string> => {
     holdMaxMs,
     holdMs,
     keepAliveMs,
+    keepRuns,
+    keepRunsMax,
     leaseMs,
     limits,
     lingerMaxMs,

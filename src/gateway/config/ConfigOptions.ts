@@ -36,6 +36,8 @@ export const optionsOf = (config: ConfigSchema): ProgramOptions => ({
     retryEmpty: config.retry_empty,
     db: config.db,
     deliveryLog: config.delivery_log,
+    keepRuns: config.keep_runs,
+    keepRunsMax: config.keep_runs_max,
     leaseMs: config.lease_ms,
     workers: config.workers,
   }),

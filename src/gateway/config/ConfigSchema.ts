@@ -4,6 +4,7 @@
  */
 import { Schema } from "effect";
 import { PrefillRule } from "../../provider/seam/Prefills.ts";
+import { retentionDefault } from "../../recorder/retention/Retention.ts";
 import { limitsDefault, lingerMaxMsDefault, maxOutageMsDefault } from "./GatewayOptions.ts";
 import { workersMax } from "./ProgramOptions.ts";
 
@@ -339,6 +340,18 @@ export const ConfigSchema = Schema.Struct({
   ),
   retry_empty: Schema.optionalKey(
     Schema.Boolean.annotate(said("Whether a response with nothing in it is asked for again; left out, yes")),
+  ),
+  keep_runs: Schema.optionalKey(
+    Schema.String.check(Schema.isPattern(/^(?:\d{1,6}[smhdw]|forever)$/)).annotate({
+      description:
+        "How long ended runs are kept, as `30d`, `12h` or `2w`, or `forever`; 30d where it is left out. A run that has not ended stays",
+      message: "expected a duration such as 30d, 12h or 2w, or forever",
+    }),
+  ),
+  keep_runs_max: Schema.optionalKey(
+    counted(
+      `Most ended runs that are kept, the newest ones; ${retentionDefault.runs} where it is left out, and all with \`keep_runs: "forever"\``,
+    ),
   ),
   db: Schema.optionalKey(text("SQLite file with the runs, `postgres://…`, or `memory`")),
   workers: Schema.optionalKey(

@@ -3,12 +3,13 @@
  */
 import { availableParallelism } from "node:os";
 import type { Prices } from "../../domain/Prices.ts";
+import { type Kept, retentionOf } from "../../recorder/retention/Retention.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
 import { inMemory, isServer } from "../../recorder/store/RunStore.ts";
 import { type GatewayOptions, limitsDefault } from "./GatewayOptions.ts";
 
 /** A gateway, and what stands behind it. */
-export interface ProgramOptions extends GatewayOptions {
+export interface ProgramOptions extends GatewayOptions, Kept {
   /** `memory`, an SQLite file, or `postgres://…`; left out the one that the commands read. */
   readonly db?: string;
   /** `fail` (default): no person is asked, and what is uncertain stops. `hold`: the client waits for an answer. */
@@ -42,7 +43,7 @@ export const storeOf = ({ db }: ProgramOptions): string => db ?? defaultFile();
 
 /** What is wrong with a program beside its server's options, in one line. */
 export const problemOf = (program: ProgramOptions): string | undefined =>
-  problemOfWorkers(program) ?? problemOfDeliveryLog(program);
+  problemOfWorkers(program) ?? problemOfDeliveryLog(program) ?? problemOfRetention(program);
 
 const problemOfWorkers = (program: ProgramOptions): string | undefined =>
   workersOf(program) > 1 && storeOf(program) === inMemory
@@ -53,6 +54,14 @@ const problemOfDeliveryLog = (program: ProgramOptions): string | undefined =>
   program.deliveryLog === true && !isServer(storeOf(program))
     ? "deliveryLog: gateways share it in PostgreSQL: name an address by --db (postgres://…), or leave it out"
     : undefined;
+
+const problemOfRetention = (program: ProgramOptions): string | undefined => {
+  const read = retentionOf(program);
+  if (typeof read === "string") return `keepRuns: ${read}`;
+  return storeOf(program) === inMemory && (program.keepRuns ?? program.keepRunsMax) !== undefined
+    ? "keepRuns: a store in memory ends with its process: name a file or a server by --db, or leave it out"
+    : undefined;
+};
 
 /**
  * The options of one of so many workers: what a gateway may hold as a whole is shared out.

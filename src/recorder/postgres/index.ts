@@ -2,5 +2,6 @@
  * Keeps runs in PostgreSQL, which processes on many machines share. It needs the package `@effect/sql-pg`.
  */
 export { RecorderError } from "../RecorderError.ts";
-export type { Retention, SqlRunRecorderOptions } from "../sql/SqlRunRecorder.ts";
+export type { Retention } from "../retention/Retention.ts";
+export type { SqlRunRecorderOptions } from "../sql/SqlRunRecorder.ts";
 export { type PostgresOptions, PostgresRunRecorder } from "./PostgresRunRecorder.ts";

@@ -15,6 +15,14 @@ import { refusal } from "../Question.ts";
 import { RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import { commitsTogether, listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "../RunRecorder.ts";
+import {
+  type Looked,
+  oldAt,
+  type Retaining,
+  type Retention,
+  retained,
+  retentionDefault,
+} from "../retention/Retention.ts";
 import { OutageLog } from "../shared/OutageLog.ts";
 import { transferring } from "../transfer/RunTransfer.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
@@ -38,23 +46,6 @@ export const leaseMsDefault = 15_000;
 
 /** Longest lease and longest wait for a lock, in milliseconds. */
 const dayMs = 24 * 60 * 60 * 1_000;
-
-/** Which ended runs are forgotten by themselves. */
-export interface Retention {
-  /** Milliseconds since their end; default 30 days. */
-  readonly ageMs?: number;
-  /** Most ended runs kept; default 100,000. */
-  readonly runs?: number;
-  /** How often that is looked at, in milliseconds; default one hour, and once at the start. */
-  readonly everyMs?: number;
-}
-
-/** Ended runs are kept 30 days, and the newest 100,000 of them. */
-export const retentionDefault: Required<Retention> = {
-  ageMs: 30 * dayMs,
-  runs: 100_000,
-  everyMs: 60 * 60 * 1_000,
-};
 
 /** How runs are kept. */
 export interface SqlRunRecorderOptions {
@@ -189,7 +180,7 @@ export const make = (
     // It closes first: what it could not commit the writer still does.
     const inStep = yield* SqlWriter.makeTogether(database, lease);
     yield* Effect.forkScoped(heartbeat(database, beating, lease));
-    if (options.retention !== false) yield* Effect.forkScoped(retain(database, options.retention ?? {}, now));
+    const looking = yield* retainedBy(retaining(database, now), options);
     const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
     const recorder = {
       ...(beating === database ? {} : { hurry: Effect.sync(() => database.hurry()) }),
@@ -202,7 +193,7 @@ export const make = (
     };
     if (inStep !== undefined) commitsTogether(recorder, inStep);
     else if (together !== undefined) commitsTogether(recorder, together, true);
-    return transferring(recorder, SqlTransfer.make(database));
+    return retained(transferring(recorder, SqlTransfer.make(database)), looking);
   });
 
 /** Makes tables only on a server that has what the statements need. */
@@ -340,27 +331,50 @@ const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRec
   return next;
 });
 
-/** Shelves are small beside what is kept, and few: what is forgotten with one may be older, or more, by so much. */
-const shelfSize = (ageMs: number, runs: number) => ({
-  ageMs: Math.max(Math.min(dayMs, ageMs), ageMs / shelvesKept),
-  runs: Math.min(Math.max(Math.ceil(runs / shelvesInKept), shelfRunsMin), Number.MAX_SAFE_INTEGER),
-});
+/** Looks at what is old once, and at leases that are over. */
+const retaining = (database: SqlDatabase, now: () => number): Retaining => {
+  const old = (retention: Retention) =>
+    Effect.map(SqlRuns.agreedNow(database, now()), (at) => ({ at, which: oldAt(at, retention) }));
+  return {
+    look: Effect.fnUntraced(function* (retention, told) {
+      const { at, which } = yield* old(retention);
+      const looked = yield* SqlRuns.retire(database, which, told);
+      yield* SqlRuns.pruneLeases(database, at);
+      return looked;
+    }),
+    due: (retention) => Effect.flatMap(old(retention), ({ which }) => SqlRuns.due(database, which)),
+  };
+};
 
-/** Most shelves of one age that are kept. */
-const shelvesKept = 200;
-
-/** Shelves over which the runs that are kept lie, and least runs of one. */
-const [shelvesInKept, shelfRunsMin] = [8, 1_000];
-
-/** Forgets what is old, now and from time to time. */
-const retain = (database: SqlDatabase, retention: Retention, now: () => number) => {
-  const { ageMs, everyMs, runs } = { ...retentionDefault, ...retention };
-  const once = Effect.gen(function* () {
-    const at = yield* SqlRuns.agreedNow(database, now());
-    yield* SqlRuns.retire(database, { endedBefore: at - ageMs, keep: runs, size: shelfSize(ageMs, runs) });
-    yield* SqlRuns.pruneLeases(database, at);
+/** Forgets what is old, now and from time to time, and says what this role may not do. */
+const retain = ({ look }: Retaining, retention: Retention) => {
+  const { everyMs } = { ...retentionDefault, ...retention };
+  let told: Looked["lacksRight"] = "no";
+  const once = Effect.flatMap(look(retention), ({ lacksRight }) => {
+    if (lacksRight === told) return Effect.void;
+    told = lacksRight;
+    return lacksRight === "no" ? Effect.void : unarranged[lacksRight];
   });
   return Effect.forever(Effect.andThen(reported(once, "old runs were not forgotten"), Effect.sleep(everyMs)));
+};
+
+/** Lets a process forget what is old by itself, unless its options say that it does not. */
+const retainedBy = (looking: Retaining, { retention }: SqlRunRecorderOptions) =>
+  retention === false
+    ? Effect.succeed(looking)
+    : Effect.as(Effect.forkScoped(retain(looking, retention ?? {})), looking);
+
+const ownersWork =
+  "let a timer run `stream-recovery runs retain` as the owner of the tables (docs/postgres-operation.md)";
+
+/** What a process says that may not arrange the tables. */
+const unarranged = {
+  tended: Effect.logInfo(
+    `this role may neither open nor drop partitions: it forgets the rows of old runs, and what else they hold goes with its partition; ${ownersWork}`,
+  ),
+  untended: Effect.logWarning(
+    `this role may neither open nor drop partitions, and its owner has opened none for long: old runs are forgotten row by row, which leaves more to vacuum; ${ownersWork}`,
+  ),
 };
 
 /** Gives up a lease; where that is not known in time, whoever reads the log learns what it means. */

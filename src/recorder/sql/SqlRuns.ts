@@ -7,6 +7,7 @@ import type { Fragment } from "effect/sql/Statement";
 import type { RecorderError } from "../RecorderError.ts";
 import { folded, type RunQuery } from "../RunFilter.ts";
 import { listLimitDefault, type PruneQuery } from "../RunRecorder.ts";
+import { everyRun, type Looked, nothing, type Old } from "../retention/Retention.ts";
 import * as SqlParts from "./postgres/SqlParts.ts";
 import * as SqlShelves from "./postgres/SqlShelves.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
@@ -103,77 +104,156 @@ export const readable = Effect.fnUntraced(function* (
   return found;
 });
 
+/** Told how many runs are forgotten by now. */
+type Told = (runs: number) => void;
+
 /** Forgets ended runs, a bounded number a transaction; see `RunRecorder.prune`. */
-export const prune = Effect.fnUntraced(function* (database: SqlDatabase, { endedBefore, keep }: PruneQuery) {
+export const prune = Effect.fnUntraced(function* (
+  database: SqlDatabase,
+  { endedBefore, keep }: PruneQuery,
+  told: Told = () => {},
+) {
   const { sql } = database.tables;
   let gone = 0;
   if (keep !== undefined) {
     const newest = yield* newestBeyond(database, keep);
-    if (newest !== undefined) gone += yield* forget(database, sql`seq <= ${newest}`);
+    if (newest !== undefined) gone += yield* forget(database, sql`seq <= ${newest}`, told);
   }
-  if (endedBefore !== undefined) gone += yield* forget(database, sql`ended_at < ${endedBefore}`);
-  return gone;
+  if (endedBefore === undefined) return gone;
+  const before = gone;
+  return gone + (yield* forget(database, sql`ended_at < ${endedBefore}`, (runs) => told(before + runs)));
 });
-
-/** What is forgotten by itself: what is older, and what is more. */
-export interface Old {
-  /** Milliseconds since the epoch. */
-  readonly endedBefore: number;
-  readonly keep: number;
-  readonly size: SqlShelves.ShelfSize;
-}
 
 /**
  * Forgets what is old. On PostgreSQL whole shelves go: a shelf that was closed so long ago, or behind which there are so many
  * newer runs. A run on it that has not ended, or not for long enough, is moved off it first.
+ *
+ * A role that does not own the tables leaves shelves to who does, and takes the rows of runs away as ever. Where the owner does not come,
+ * it forgets row by row.
  */
-export const retire = Effect.fnUntraced(function* (database: SqlDatabase, { endedBefore, keep, size }: Old) {
+export const retire = Effect.fnUntraced(function* (database: SqlDatabase, old: Old, told: Told = () => {}) {
   const { tables } = database;
+  const { endedBefore, keep, size } = old;
   const { dialect, sql } = tables;
-  if (dialect.name !== "postgres") return yield* prune(database, { endedBefore, keep });
-  const turned = Effect.as(SqlShelves.turn(tables, size, SqlSchema.shelvesVersion), true);
-  const mayArrange = yield* database.arrange(
-    Effect.catchIf(turned, SqlShelves.isForbidden, () => Effect.succeed(false)),
-  );
-  if (!mayArrange) return yield* prune(database, { endedBefore, keep });
-  const beyond = (yield* newestBeyond(database, keep)) ?? -1;
-  let gone = 0;
-  for (const { closedAt, id, nextSeq } of yield* database.read(SqlShelves.closed(tables))) {
-    const isBeyond = nextSeq - 1 <= beyond;
-    if (!isBeyond && closedAt > endedBefore) continue;
-    const cleared = yield* clear(database, id, (at) => at !== null && (isBeyond || at < endedBefore));
-    // A reader may have found a row that is gone by now, and has yet to read its parts: they go at the next look.
-    if (cleared === 0) yield* database.arrange(SqlShelves.drop(tables, id));
-    gone += cleared;
+  if (dialect.name !== "postgres") return { ...nothing, runs: yield* prune(database, { endedBefore, keep }, told) };
+  const arranged = yield* database.arrange(allowed(tables, SqlShelves.turn(tables, size, SqlSchema.shelvesVersion)));
+  const lacksRight = arranged === undefined ? yield* tending(database, size) : "no";
+  if (lacksRight === "untended") {
+    return { ...nothing, lacksRight, runs: yield* prune(database, { endedBefore, keep }, told) };
   }
-  gone += yield* forget(database, sql`shelf = 0 AND seq <= ${beyond}`);
-  return gone + (yield* forget(database, sql`shelf = 0 AND ended_at < ${endedBefore}`));
+  const beyond = (yield* newestBeyond(database, keep)) ?? -1;
+  let [gone, dropped, emptied] = [0, 0, 0];
+  const more: Told = (runs) => told(gone + runs);
+  for (const { id, isOld } of yield* oldShelves(database, old, beyond)) {
+    const cleared = yield* clear(database, id, isOld, more);
+    gone += cleared.gone;
+    // A reader may have found a row that is gone by now, and has yet to read its parts: they go at the next look.
+    if (cleared.found > 0) emptied += 1;
+    else if (arranged === undefined) continue;
+    else if ((yield* database.arrange(allowed(tables, SqlShelves.drop(tables, id)))) === true) dropped += 1;
+  }
+  gone += yield* forget(database, sql`shelf = 0 AND seq <= ${beyond}`, more);
+  gone += yield* forget(database, sql`shelf = 0 AND ended_at < ${endedBefore}`, more);
+  return { runs: gone, dropped, emptied, opened: arranged === true, lacksRight } satisfies Looked;
 });
 
-/** Deletes the rows of the runs on a shelf that are to be forgotten, and moves the others off it; gives how many there were. */
-const clear = Effect.fnUntraced(function* (
+/** What `retire` would come to. It changes nothing, so that runs which end meanwhile are not among them. */
+export const due = Effect.fnUntraced(function* (database: SqlDatabase, old: Old) {
+  const { tables } = database;
+  const { endedBefore, keep, size } = old;
+  const { dialect, sql } = tables;
+  const newest = (yield* newestBeyond(database, keep)) ?? -1;
+  const byRow = sql`(seq <= ${newest} OR ended_at < ${endedBefore})`;
+  if (dialect.name !== "postgres") return { ...nothing, runs: yield* counted(database, byRow) };
+  const isAllowed = yield* database.read(SqlShelves.isAllowed(tables));
+  const lacksRight = isAllowed ? "no" : yield* tending(database, size);
+  if (lacksRight === "untended") return { ...nothing, lacksRight, runs: yield* counted(database, byRow) };
+  let [runs, dropped, emptied] = [yield* counted(database, sql`shelf = 0 AND ${byRow}`), 0, 0];
+  for (const { id, isOld } of yield* oldShelves(database, old, newest)) {
+    const { found, gone } = yield* walked(database, id, isOld);
+    runs += gone;
+    if (found > 0) emptied += 1;
+    else if (isAllowed) dropped += 1;
+  }
+  const opened = isAllowed && (yield* database.read(SqlShelves.isDue(tables, size)));
+  return { runs, dropped, emptied, opened, lacksRight } satisfies Looked;
+});
+
+/** Whatever is asked for, a run that has not ended is none of it. */
+const ended = (sql: SqlTables["sql"], which: Fragment): Fragment => sql.and([sql`ended_at IS NOT NULL`, which]);
+
+const counted = (database: SqlDatabase, which: Fragment) => {
+  const { runs, sql } = database.tables;
+  const counts = sql<{ readonly n: number }>`SELECT COUNT(*) AS n FROM ${runs} WHERE ${ended(sql, which)}`;
+  return Effect.map(database.read(counts), ([row]) => Number(row?.n ?? 0));
+};
+
+/** Arranges shelves; undefined where the role may not. */
+const allowed = <A>(tables: SqlTables, arranges: Effect.Effect<A, SqlError>): Effect.Effect<A | undefined, SqlError> =>
+  Effect.flatMap(SqlShelves.isAllowed(tables), (isAllowed) =>
+    isAllowed ? Effect.catchIf(arranges, SqlShelves.isForbidden, () => Effect.undefined) : Effect.undefined,
+  );
+
+/** Where there is no shelf, or one that holds twice what it may, no owner comes to open the next one. */
+const tending = (database: SqlDatabase, { ageMs, runs }: Old["size"]) =>
+  Effect.map(database.read(SqlShelves.isDue(database.tables, { ageMs: ageMs * 2, runs: runs * 2 })), (isDue) =>
+    isDue ? ("untended" as const) : ("tended" as const),
+  );
+
+/** Whether a run is old by when it ended; one that has not ended never is. */
+type IsOld = (endedAt: number | null) => boolean;
+
+/** Closed shelves whose runs are old, but for those that `isOld` names. */
+const oldShelves = (database: SqlDatabase, { endedBefore }: Old, beyond: number) =>
+  Effect.map(database.read(SqlShelves.closed(database.tables)), (closed) =>
+    closed.flatMap(({ closedAt, id, nextSeq }) => {
+      const isBeyond = nextSeq - 1 <= beyond;
+      if (!isBeyond && closedAt > endedBefore) return [];
+      const isOld: IsOld = (at) => at !== null && (isBeyond || at < endedBefore);
+      return [{ id, isOld }];
+    }),
+  );
+
+type OnShelf = Effect.Success<ReturnType<typeof SqlShelves.runsOn>>;
+
+/** Goes through the runs on a shelf; gives how many there were, and how many of them are old. */
+const walked = Effect.fnUntraced(function* (
   database: SqlDatabase,
   shelf: number,
-  isOld: (endedAt: number | null) => boolean,
+  isOld: IsOld,
+  each: (old: OnShelf, others: OnShelf) => Effect.Effect<void, RecorderError> = () => Effect.void,
+  told: Told = () => {},
 ) {
-  const { tables } = database;
-  const { runs, sql } = tables;
-  let [count, after] = [0, -1];
+  let [found, gone, after] = [0, 0, -1];
   while (true) {
-    const found = yield* database.read(SqlShelves.runsOn(tables, shelf, after, clearedRunsMax));
-    const last = found.at(-1);
-    if (last === undefined) return count;
-    const old = found.filter(({ ended_at }) => isOld(ended_at)).map(({ seq }) => seq);
-    if (old.length > 0) {
-      yield* database.write(
-        sql`DELETE FROM ${runs} WHERE ${sql.in("seq", old)} AND shelf = ${shelf} AND ended_at IS NOT NULL`,
-      );
-    }
-    for (const { ended_at, run_id } of found) if (!isOld(ended_at)) yield* moveOff(database, shelf, run_id);
-    [count, after] = [count + found.length, last.seq];
+    const page = yield* database.read(SqlShelves.runsOn(database.tables, shelf, after, clearedRunsMax));
+    const last = page.at(-1);
+    if (last === undefined) return { found, gone };
+    const old = page.filter(({ ended_at }) => isOld(ended_at));
+    yield* each(
+      old,
+      page.filter(({ ended_at }) => !isOld(ended_at)),
+    );
+    [found, gone, after] = [found + page.length, gone + old.length, last.seq];
+    told(gone);
     yield* Effect.yieldNow;
   }
 });
+
+/** Deletes the rows of the runs on a shelf that are to be forgotten, and moves the others off it. */
+const clear = (database: SqlDatabase, shelf: number, isOld: IsOld, told: Told) => {
+  const { runs, sql } = database.tables;
+  const cleared = Effect.fnUntraced(function* (old: OnShelf, others: OnShelf) {
+    const seqs = old.map(({ seq }) => seq);
+    if (seqs.length > 0) {
+      yield* database.write(
+        sql`DELETE FROM ${runs} WHERE ${sql.in("seq", seqs)} AND shelf = ${shelf} AND ended_at IS NOT NULL`,
+      );
+    }
+    for (const { run_id } of others) yield* moveOff(database, shelf, run_id);
+  });
+  return walked(database, shelf, isOld, cleared, told);
+};
 
 /** A damaged record is not moved, and keeps its shelf. */
 const moveOff = (database: SqlDatabase, shelf: number, runId: string): Effect.Effect<void, RecorderError> => {
@@ -187,6 +267,7 @@ const moveOff = (database: SqlDatabase, shelf: number, runId: string): Effect.Ef
 /** The newest ended run after so many, counted off a bounded number at a time: counting blocks the thread too. */
 const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: number) {
   const { runs, sql } = database.tables;
+  if (keep === everyRun) return undefined;
   let [left, before] = [keep, Number.MAX_SAFE_INTEGER];
   while (true) {
     const step = Math.min(left, countedRunsMax);
@@ -200,14 +281,15 @@ const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: n
 });
 
 /** Looks for old runs without the lock of a writer: mostly there are none, and a reader needs no lock. */
-const forget = Effect.fnUntraced(function* (database: SqlDatabase, which: Fragment) {
+const forget = Effect.fnUntraced(function* (database: SqlDatabase, which: Fragment, told: Told) {
   const { dialect, runs, sql } = database.tables;
   let gone = 0;
   while (true) {
     const rows = yield* database.read(sql<SqlStore.Head>`SELECT ${sql.literal(dialect.head)} FROM ${runs}
-      WHERE ended_at IS NOT NULL AND ${which} LIMIT ${prunedRunsMax}`);
+      WHERE ${ended(sql, which)} LIMIT ${prunedRunsMax}`);
     if (rows.length === 0) return gone;
     gone += yield* database.write(forgetRuns(database.tables, rows.map(SqlStore.placeOf)));
+    told(gone);
     yield* Effect.yieldNow;
   }
 });

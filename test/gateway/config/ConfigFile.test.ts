@@ -83,12 +83,13 @@ describe("readConfig", () => {
       budget: { max_auto_retries: 0, max_outage_ms: "forever" },
       policy: { nothing_shown: "ask_user" },
       limits: { drain_ms: 7, max_body_bytes: 8 },
-      ...{ db: "memory", lease_ms: 9 },
+      ...{ db: "memory", lease_ms: 9, keep_runs: "7d", keep_runs_max: 10 },
     });
     const shown = unwrapped(options);
     assert.deepStrictEqual(shown, {
       ...{ host: "0.0.0.0", port: 0, allowedHosts: ["box"], reveal: "on_complete", onBreak: "as_provider" },
       ...{ onQuestion: "hold", holdMs: 1, holdMaxMs: 2, keepAliveMs: 3, db: "memory", leaseMs: 9 },
+      ...{ keepRuns: "7d", keepRunsMax: 10 },
       clients: { codex: { reveal: "live", onBreak: "tell", patienceMs: 4, holdMaxMs: 5, status: 424 } },
       clocks: { idle: 1000, silence: false },
       budget: { max_auto_retries: 0, max_outage_ms: "forever" },

@@ -54,6 +54,8 @@ const done = (commands: string, role?: string): string => {
   return stdout;
 };
 
+const dayMs = 24 * 60 * 60 * 1_000;
+
 const grants = (): string => told("postgres.md", "sql")[0] ?? "";
 
 const opened = (role = "recovery") => Databases.open({ address: as(role), leaseMs: 600 });
@@ -143,6 +145,49 @@ describe("what the docs of PostgreSQL tell an operator to type", () => {
         "statement_timeout=15s",
       ]);
       yield* recorder.write("seen", [E.ended()]);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("forgets old runs by the owner's timer, beside a gateway that may not and says what is left to whom", () =>
+    Effect.gen(function* () {
+      const recorder = yield* opened();
+      const [dry = "", wet = "", ...more] = told("postgres-operation.md", "sh", "retain").join("\n").trim().split("\n");
+      assert.lengthOf(more, 0);
+      // The tables of the version before have no partition: without its owner everything stays in rows.
+      assert.match(typed(wet).stderr, /their owner has opened none for long/);
+      assert.match(done(dry, "postgres"), / would be forgotten; the next partition would be opened\n$/);
+      assert.match(done(wet, "postgres"), /^forgot .*; the next partition opened\n$/);
+      yield* recorder.write("old", [E.begun("old"), E.attempt(1)]);
+      yield* recorder.write("old", [E.ended({ at: Date.now() - 40 * dayMs })]);
+      yield* recorder.write("asks long", E.life("asks long").slice(0, 7));
+      const served = yield* serve(["--port", "0", "--db", as("recovery"), "--keep-runs", "60d"]);
+      assert.match(served.url, /^http/, served.stderr());
+      const least = typed(wet);
+      assert.deepStrictEqual([least.status, least.stdout], [1, "forgot 0 ended runs\n"]);
+      assert.match(
+        least.stderr,
+        /^runs retain: this role may neither open nor drop partitions: .*owns the tables.*\n$/,
+      );
+      cluster.psql("recovery", `UPDATE stream_recovery_shelves SET opened_at = opened_at - ${dayMs}`);
+      assert.strictEqual(done(wet, "postgres"), "forgot 0 ended runs; the next partition opened\n");
+      cluster.psql("recovery", `UPDATE stream_recovery_shelves SET opened_at = opened_at - ${31 * dayMs}`);
+      assert.match(
+        done(wet, "postgres"),
+        /^forgot one ended run; one partition emptied, .*; the next partition opened\n$/,
+      );
+      assert.isUndefined(yield* recorder.run("old"));
+      assert.match(done(wet, "postgres"), /^forgot 0 ended runs; one partition dropped\n$/);
+      assert.notStrictEqual((yield* record(recorder, "asks long")).state, "ended");
+      cluster.psql("recovery", "REVOKE DELETE ON stream_recovery_runs FROM recovery");
+      yield* recorder.write("last", [E.begun("last"), E.ended()]);
+      const refused = typed("stream-recovery runs retain --keep-runs-max 0");
+      cluster.psql("recovery", grants().split("\n").slice(1).join("\n"));
+      assert.deepStrictEqual([refused.status, refused.stdout], [3, ""]);
+      assert.match(refused.stderr, /^runs retain: [^\n]*a right on the tables is missing[^\n]*\n$/);
+      served.child.kill("SIGTERM");
+      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null], served.stderr());
+      assert.match(served.stderr(), /INFO.* this role may neither .* as the owner of the tables/);
+      assert.notMatch(served.stderr(), /WARN|ERROR/);
     }).pipe(Effect.scoped),
   );
 

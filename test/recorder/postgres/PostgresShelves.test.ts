@@ -2,10 +2,10 @@
  * Forgets what is old by dropping the partition that it lies on. How old a shelf is stands in a row, which the tests set back.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Effect } from "effect";
+import { Clock, Effect, Logger, Queue } from "effect";
 import type { SqlClient } from "effect/sql/SqlClient";
+import { type Looked, type Retaining, type Retention, retainingOf } from "../../../src/recorder/retention/Retention.ts";
 import * as SqlShelves from "../../../src/recorder/sql/postgres/SqlShelves.ts";
-import type { Retention } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import { schemaVersion, shelvesVersion } from "../../../src/recorder/sql/SqlSchema.ts";
 import * as SqlTables from "../../../src/recorder/sql/SqlTables.ts";
 import * as E from "../Entries.ts";
@@ -46,6 +46,35 @@ const shelfOf = (admin: SqlClient, runId: string) =>
     admin<{ readonly shelf: number }>`SELECT shelf FROM stream_recovery_runs WHERE run_id = ${runId}`,
     ([row]) => row?.shelf,
   );
+
+/** A database whose tables are there. */
+const tended = Effect.gen(function* () {
+  const address = yield* Databases.empty;
+  const admin = yield* Databases.client(address, "operator");
+  yield* Effect.scoped(Databases.open({ address }));
+  return { address, admin };
+});
+
+/** The address for a role with the rights of docs/postgres.md. */
+const leastRights = Effect.fnUntraced(function* (address: string, admin: SqlClient) {
+  const schema = Databases.schemaOf(address);
+  const role = `keeper_${schema}`;
+  yield* admin.unsafe(`CREATE ROLE ${role} LOGIN`);
+  yield* admin.unsafe(`GRANT USAGE ON SCHEMA ${schema} TO ${role}`);
+  const tables = ["leases", "runs", "incidents", "questions", "parts", "facts", "groups"];
+  const granted = tables.map((name) => `stream_recovery_${name}`).join(", ");
+  yield* admin.unsafe(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${granted} TO ${role}`);
+  yield* admin.unsafe(`GRANT SELECT ON stream_recovery_shelves TO ${role}`);
+  yield* admin.unsafe(`GRANT SELECT, UPDATE ON stream_recovery_meta TO ${role}`);
+  return address.replace("user=postgres", `user=${role}`);
+});
+
+/** What a recorder of its own does for `runs retain`. */
+const retainingBy = (address: string) =>
+  Effect.map(Databases.open({ address }), (recorder) => {
+    const retaining = retainingOf(recorder);
+    return retaining ?? assert.fail("a store forgets what is old");
+  });
 
 /** Tables as the version before shelves has left them. */
 const beforeShelves = Effect.gen(function* () {
@@ -198,14 +227,8 @@ describe("the parts of runs in PostgreSQL", () => {
 
   it.live("are forgotten one run after the other where the role may not drop tables", () =>
     Effect.gen(function* () {
-      const address = yield* Databases.empty;
-      const admin = yield* Databases.client(address, "operator");
-      yield* Effect.scoped(Databases.open({ address }));
-      const [role, schema] = [`keeper_${process.pid}`, Databases.schemaOf(address)];
-      yield* admin.unsafe(`CREATE ROLE ${role} LOGIN`);
-      yield* admin.unsafe(`GRANT USAGE ON SCHEMA ${schema} TO ${role}`);
-      yield* admin.unsafe(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${role}`);
-      const least = address.replace("user=postgres", `user=${role}`);
+      const { address, admin } = yield* tended;
+      const least = yield* leastRights(address, admin);
       const recorder = yield* Databases.open({ address: least });
       yield* recorder.write("old", [E.begun("old"), E.attempt(1)]);
       yield* recorder.write("old", [E.ended({ at: (yield* Clock.currentTimeMillis) - 40 * dayMs })]);
@@ -216,6 +239,92 @@ describe("the parts of runs in PostgreSQL", () => {
       assert.strictEqual((yield* record(recorder, "live")).state, "live");
       assert.deepStrictEqual(yield* shelves(admin), [1]);
       assert.deepStrictEqual(yield* admin`SELECT COUNT(*)::integer AS n FROM stream_recovery_parts`, [{ n: 1 }]);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("are forgotten by a role that may not drop tables, whose owner drops them beside it", () =>
+    Effect.gen(function* () {
+      const { address, admin } = yield* tended;
+      const least = yield* leastRights(address, admin);
+      const recorder = yield* Databases.open({ address: least });
+      const at = (yield* Clock.currentTimeMillis) - 40 * dayMs;
+      yield* recorder.write("old", [E.begun("old"), E.attempt(1)]);
+      yield* recorder.write("old", [E.ended({ at })]);
+      yield* recorder.write("live", [E.begun("live"), E.attempt(1)]);
+      yield* recorder.write("moved", [E.begun("moved")]);
+      yield* age(admin, 2);
+      yield* look(address);
+      assert.deepStrictEqual(yield* shelves(admin), [1, 2], "the owner closes it");
+      yield* age(admin, 32);
+      yield* look(address, { ageMs: 400 * dayMs });
+      assert.deepStrictEqual(yield* shelves(admin), [1, 2, 3], "the first one was closed 32 days ago");
+      yield* look(least);
+      assert.isUndefined(yield* recorder.run("old"), "its row is gone");
+      assert.include(yield* partitions(admin, address), "stream_recovery_parts_1", "what lay on it is the owner's");
+      assert.strictEqual(yield* shelfOf(admin, "live"), 0);
+      yield* recorder.write("moved", [E.attempt(1), E.ended({ at })]);
+      yield* look(least);
+      assert.isUndefined(yield* recorder.run("moved"), "nothing that it may not do keeps it from the rest");
+      yield* look(address);
+      assert.notInclude(yield* partitions(admin, address), "stream_recovery_parts_1");
+      assert.strictEqual((yield* record(recorder, "live")).state, "live");
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("are told of by a look that changes nothing, which says of each role what it may", () =>
+    Effect.gen(function* () {
+      const { address, admin } = yield* tended;
+      const owner = yield* retainingBy(address);
+      const least = yield* retainingBy(yield* leastRights(address, admin));
+      const recorder = yield* Databases.open({ address });
+      const [asks, parked] = [
+        E.life("asks").filter(({ _tag }) => _tag !== "RunEnded"),
+        [E.begun("p"), E.parked("interrupted")],
+      ];
+      for (const entry of asks) yield* recorder.write("asks", [entry]);
+      yield* recorder.write("p", parked);
+      yield* recorder.write("live", [E.begun("live")]);
+      for (const id of ["a", "b"]) {
+        yield* recorder.write(id, [E.begun(id)]);
+        yield* recorder.write(id, [E.ended({ at: (yield* Clock.currentTimeMillis) - 40 * dayMs })]);
+      }
+      const none = { runs: 0, dropped: 0, emptied: 0, opened: false, lacksRight: "no" } as const;
+      const both = Effect.fnUntraced(function* (it: Retaining, expected: Looked) {
+        assert.deepStrictEqual([yield* it.due({}), yield* it.due({})], [expected, expected]);
+        assert.deepStrictEqual(yield* it.look({}), expected);
+      });
+      yield* age(admin, 1);
+      yield* both(least, { ...none, lacksRight: "tended" });
+      yield* both(owner, { ...none, opened: true });
+      yield* age(admin, 32);
+      assert.deepStrictEqual(yield* least.due({}), { ...none, runs: 2, lacksRight: "untended" });
+      // The shelf is closed by then; nothing else is forgotten by itself.
+      assert.deepStrictEqual(yield* owner.look({ ageMs: 400 * dayMs }), { ...none, opened: true });
+      yield* both(owner, { ...none, runs: 2, emptied: 1 });
+      yield* both(least, { ...none, lacksRight: "tended" });
+      yield* both(owner, { ...none, dropped: 1 });
+      yield* both(owner, none);
+      for (const id of ["asks", "p", "live"]) assert.notStrictEqual((yield* record(recorder, id)).state, "ended", id);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("are left to the owner by a process that says so, once, and louder where the owner does not come", () =>
+    Effect.gen(function* () {
+      const { address, admin } = yield* tended;
+      const least = yield* leastRights(address, admin);
+      const said = yield* Queue.unbounded<string>();
+      const logger = Logger.make(({ logLevel, message }) => void Queue.offerUnsafe(said, `${logLevel} ${message}`));
+      const opened = (by: string) =>
+        Effect.provide(Databases.open({ address: by, retention: { everyMs: 1 } }), Logger.layer([logger]));
+      yield* opened(least);
+      assert.match(
+        yield* Queue.take(said),
+        /^Info this role may neither .* `stream-recovery runs retain` as the owner/,
+      );
+      yield* age(admin, 3);
+      assert.match(yield* Queue.take(said), /^Warn .* row by row, .* `stream-recovery runs retain` as the owner/);
+      yield* look(address);
+      assert.match(yield* Queue.take(said), /^Info /, "what it says of a thousand looks stands in three lines");
     }).pipe(Effect.scoped),
   );
 });

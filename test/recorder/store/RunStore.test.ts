@@ -176,19 +176,24 @@ describe("a store", () => {
     );
   }
 
-  it.effect("that the environment calls memory is none that several workers share, and has no delivery log", () =>
-    Effect.gen(function* () {
-      yield* noMemoryFile;
-      yield* inVariable("STREAM_RECOVERY_DB", "memory");
-      for (const [program, said] of [
-        [{ workers: 2 }, /^workers: several of them share one store/],
-        [{ deliveryLog: true }, /^deliveryLog: gateways share it in PostgreSQL/],
-      ] as const) {
-        const error = yield* Effect.flip(Layer.build(Layer.fresh(GatewayLayers.layer({ ...program, port: 0 }))));
-        assert.deepInclude(error, { _tag: "GatewayError", reason: "bad_option" });
-        assert.match(error.message, said);
-      }
-    }).pipe(Effect.scoped),
+  it.effect(
+    "that the environment calls memory is none that several workers share, has no delivery log, and keeps nothing",
+    () =>
+      Effect.gen(function* () {
+        yield* noMemoryFile;
+        yield* inVariable("STREAM_RECOVERY_DB", "memory");
+        for (const [program, said] of [
+          [{ workers: 2 }, /^workers: several of them share one store/],
+          [{ deliveryLog: true }, /^deliveryLog: gateways share it in PostgreSQL/],
+          [{ keepRuns: "7d" }, /^keepRuns: a store in memory ends with its process/],
+          [{ keepRunsMax: 9 }, /^keepRuns: a store in memory ends with its process/],
+          [{ keepRuns: "a week" }, /^keepRuns: expected a duration/],
+        ] as const) {
+          const error = yield* Effect.flip(Layer.build(Layer.fresh(GatewayLayers.layer({ ...program, port: 0 }))));
+          assert.deepInclude(error, { _tag: "GatewayError", reason: "bad_option" });
+          assert.match(error.message, said);
+        }
+      }).pipe(Effect.scoped),
   );
 
   it.effect(

@@ -103,31 +103,46 @@ const newest = ({ runs, shelves, sql }: Tables, size: ShelfSize): Effect.Effect<
     ([row]) => (row === undefined ? undefined : { id: row.id, isFull: row.full }),
   );
 
+/** Whether there is no shelf yet, or the newest one is to be closed. */
+export const isDue = (tables: Tables, size: ShelfSize): Effect.Effect<boolean, SqlError> =>
+  Effect.map(newest(tables, size), (found) => found?.isFull !== false);
+
+/** Whether this role may open shelves and drop them: it has to own the tables. */
+export const isAllowed = ({ prefix, sql }: Tables): Effect.Effect<boolean, SqlError> =>
+  Effect.map(
+    sql<{ readonly may: boolean }>`SELECT
+        pg_has_role(relowner, 'USAGE') AND has_schema_privilege(relnamespace, 'CREATE') AS may
+      FROM pg_class WHERE oid = to_regclass(${`${prefix}parts`})`,
+    ([row]) => row?.may === true,
+  );
+
 /**
- * Opens the next shelf where the newest one is full. The first one of a store that had none is opened when no process of an
+ * Opens the next shelf where the newest one is full; gives whether one was opened. The first one of a store that had none is opened when no process of an
  * older version drives runs there: such a process does not read what lies on shelves.
  *
  * @param version what a process has to know from then on, to read and write
  */
 export const turn = Effect.fnUntraced(function* (tables: Tables, size: ShelfSize, version: number) {
   const found = yield* newest(tables, size);
-  if (found !== undefined && !found.isFull) return;
-  yield* tables.dialect.migrate(
+  if (found !== undefined && !found.isFull) return false;
+  return yield* tables.dialect.migrate(
     Effect.gen(function* () {
       const { leases, meta, shelves, sql } = tables;
       // Another process may have been faster.
       const last = yield* newest(tables, size);
       if (last !== undefined) {
         const [row] = yield* sql<{ readonly n: number }>`SELECT COUNT(*)::integer AS n FROM ${shelves}`;
-        if (last.isFull && (row?.n ?? 0) < shelvesMax) yield* add(tables, last.id + 1);
-        return;
+        if (!last.isFull || (row?.n ?? 0) >= shelvesMax) return false;
+        yield* add(tables, last.id + 1);
+        return true;
       }
       const older = yield* sql`SELECT id FROM ${leases}
         WHERE fenced = 0 AND knows = 0 AND expires_at > ${serverTime(sql)} - ${lateMs} LIMIT 1`;
-      if (older.length > 0) return;
+      if (older.length > 0) return false;
       yield* sql`UPDATE ${meta} SET value = ${String(version)}
         WHERE name IN ('min_reader', 'min_writer') AND value::integer < ${version}`;
       yield* add(tables, 1);
+      return true;
     }),
   );
 });

@@ -1,0 +1,107 @@
+/**
+ * `stream-recovery runs retain`: forgets once what a program that keeps runs forgets from time to time; for a timer, and for the role
+ * that owns the tables of a server.
+ */
+import { Config, Console, Effect, Option } from "effect";
+import { Command, Flag } from "effect/cli";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { type Looked, retainingOf, retentionDefault, retentionOf } from "../../recorder/retention/Retention.ts";
+import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
+import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
+import { counting } from "../terminal/Progress.ts";
+
+/** `runs retain`. */
+export const retainCommand = Command.make(
+  "retain",
+  {
+    db: dbFlag,
+    keepRuns: Flag.String("keep-runs").pipe(
+      Flag.withDescription(
+        "How long ended runs are kept: 30d, 12h, 2w, or forever ($STREAM_RECOVERY_KEEP_RUNS; default 30d)",
+      ),
+      Flag.withMetavar("duration"),
+      Flag.withFallbackConfig(Config.String("STREAM_RECOVERY_KEEP_RUNS")),
+      Flag.optional,
+    ),
+    keepRunsMax: Flag.Int("keep-runs-max").pipe(
+      Flag.withDescription(
+        `Most ended runs that are kept, the newest ones ($STREAM_RECOVERY_KEEP_RUNS_MAX; default ${retentionDefault.runs}, and all with --keep-runs forever)`,
+      ),
+      Flag.withFallbackConfig(Config.Int("STREAM_RECOVERY_KEEP_RUNS_MAX")),
+      Flag.filter(
+        (most) => most >= 0,
+        (most) => `Expected 0 or more, got ${most}`,
+      ),
+      Flag.optional,
+    ),
+    dryRun: Flag.Boolean("dry-run").pipe(
+      Flag.withDescription("Only say what would be forgotten"),
+      Flag.withDefault(false),
+    ),
+    json: jsonFlag,
+  },
+  ({ db, ...options }) => withStore("runs retain", db, () => retain(options)),
+).pipe(
+  Command.withDescription(
+    `Forget ended runs as \`serve\` does by itself, once: for a timer. On PostgreSQL it opens the next partition and drops old ones, which only the role that owns the tables may (docs/postgres-operation.md). A run that has not ended is never forgotten, and gateways may serve meanwhile.${exitCodesHelp}`,
+  ),
+  Command.withShortDescription("Forget ended runs once as `serve` does by itself, for a timer"),
+  Command.withExamples([
+    { command: "stream-recovery runs retain --keep-runs 30d --dry-run", description: "What that would forget" },
+  ]),
+);
+
+interface RetainOptions {
+  readonly keepRuns: Option.Option<string>;
+  readonly keepRunsMax: Option.Option<number>;
+  readonly dryRun: boolean;
+  readonly json: boolean;
+}
+
+const command = "runs retain";
+const fail = failing(command);
+
+/** Looks at what is old once. */
+export const retain = Effect.fn("cli.runs.retain")(function* ({ dryRun, json, ...options }: RetainOptions) {
+  const kept = {
+    keepRuns: Option.getOrUndefined(Option.filter(options.keepRuns, (it) => it !== "")),
+    keepRunsMax: Option.getOrUndefined(options.keepRunsMax),
+  };
+  const retention = retentionOf(kept);
+  if (typeof retention === "string") return yield* fail("refused", `--keep-runs: ${retention}`);
+  const retaining = retainingOf(yield* RunRecorder);
+  if (retaining === undefined) return yield* fail("refused", "this store forgets nothing but by `runs prune`");
+  const counter = counting(process.stderr, (count) => `${count} runs`);
+  const looks = dryRun ? retaining.due(retention) : retaining.look(retention, counter.reached);
+  const looked = yield* Effect.ensuring(looks, Effect.sync(counter.done));
+  yield* Console.log(json ? JSON.stringify({ dry_run: dryRun, ...columns(looked) }) : words(looked, dryRun));
+  if (looked.lacksRight !== "no") return yield* fail("negative", lacking[looked.lacksRight]);
+});
+
+const columns = ({ dropped, emptied, lacksRight, opened, runs }: Looked) => ({
+  runs,
+  partitions_dropped: dropped,
+  partitions_emptied: emptied,
+  partition_opened: opened,
+  lacks_right: lacksRight !== "no",
+});
+
+const words = ({ dropped, emptied, opened, runs }: Looked, dryRun: boolean): string => {
+  const partitions = (count: number) => (count === 1 ? "one partition" : `${count} partitions`);
+  const ended = runs === 1 ? "one ended run" : `${runs} ended runs`;
+  const done = (what: string) => (dryRun ? `would be ${what}` : what);
+  return [
+    dryRun ? `${ended} would be forgotten` : `forgot ${ended}`,
+    ...(dropped === 0 ? [] : [`${partitions(dropped)} ${done("dropped")}`]),
+    ...(emptied === 0 ? [] : [`${partitions(emptied)} ${done("emptied")}, to be dropped by the next call`]),
+    ...(opened ? [`the next partition ${done("opened")}`] : []),
+  ].join("; ");
+};
+
+const owner = "say --db with the role that owns the tables, which may";
+
+/** The rows are gone, and what else there was to do is the owner's. */
+const lacking = {
+  tended: `this role may neither open nor drop partitions: ${owner}`,
+  untended: `this role may neither open nor drop partitions, and their owner has opened none for long, so that runs are forgotten row by row: ${owner}`,
+} as const;

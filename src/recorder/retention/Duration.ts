@@ -1,0 +1,17 @@
+/**
+ * Reads a duration as a person types it.
+ */
+
+const second = 1_000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+const units = { s: second, m: minute, h: hour, d: day, w: 7 * day } as const;
+
+/** A duration as it is typed, `30d`, `12h`, `90m`, `30s`, `2w`, in milliseconds; undefined when it is none. */
+export const parseDuration = (text: string): number | undefined => {
+  const [, count, unit] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
+  // The pattern proves that the unit is one of the table.
+  return count === undefined ? undefined : Number(count) * units[unit as keyof typeof units];
+};

@@ -1,0 +1,110 @@
+/**
+ * `runs retain`: forgets once what a program forgets from time to time, and nothing that has not ended.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, assert, describe, it } from "@effect/vitest";
+import { Effect, Option } from "effect";
+import { retain } from "../../../src/cli/runs/retain.ts";
+import type { Entry } from "../../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+import * as CommandLine from "../CommandLine.ts";
+import { failure, printed } from "../Printed.ts";
+import * as S from "../Stored.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "retain-"));
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const day = 24 * 3_600_000;
+const ago = (days: number) => Date.now() - days * day;
+const defaults = { keepRuns: Option.none(), keepRunsMax: Option.none(), dryRun: false, json: true } as const;
+
+/** Each kind of a run that has not ended; all began before anything that ended. */
+const undecided: Readonly<Record<string, ReadonlyArray<Entry>>> = {
+  asking: S.asking("asking", ago(60)),
+  live: S.halfway("live", ago(60)),
+  offered: S.offered("offered", ago(60)),
+  interrupted: S.interrupted("interrupted", ago(60)),
+};
+
+const writing = (runs: Readonly<Record<string, ReadonlyArray<Entry>>>) =>
+  Effect.flatMap(RunRecorder, (recorder) =>
+    Effect.forEach(Object.entries(runs), ([id, entries]) => recorder.write(id, entries)),
+  );
+
+const ids = Effect.flatMap(RunRecorder, (recorder) =>
+  Effect.map(recorder.runs({ limit: 1_000 }), (runs) => runs.map(({ run_id }) => run_id).sort()),
+);
+
+const json = (runs: number, dryRun: boolean) =>
+  JSON.stringify({
+    ...{ dry_run: dryRun, runs, partitions_dropped: 0, partitions_emptied: 0 },
+    ...{ partition_opened: false, lacks_right: false },
+  });
+
+const layer = (name: string) => SqlRunRecorder.layerFile({ file: join(folder, `${name}.db`), retention: false });
+
+describe("stream-recovery runs retain", () => {
+  it.live("forgets what ended long ago, never what has not ended, and tells before what that would be", () =>
+    Effect.gen(function* () {
+      yield* writing({ ...undecided, old: S.recovered("old", ago(40)), new: S.recovered("new", ago(20)) });
+      const before = yield* ids;
+      const dry = yield* printed(retain({ ...defaults, dryRun: true }));
+      assert.strictEqual(dry.stdout, json(1, true));
+      assert.deepStrictEqual(yield* ids, before);
+      const wet = yield* printed(retain(defaults));
+      assert.strictEqual(wet.stdout, json(1, false));
+      assert.deepStrictEqual(
+        yield* ids,
+        before.filter((id) => id !== "old"),
+      );
+      const again = yield* printed(retain({ ...defaults, json: false }));
+      assert.strictEqual(again.stdout, "forgot 0 ended runs");
+      const everything = { ...defaults, keepRuns: Option.some("1m"), keepRunsMax: Option.some(0), json: false };
+      const said = (yield* printed(retain({ ...everything, dryRun: true }))).stdout;
+      assert.strictEqual(said, "one ended run would be forgotten");
+      assert.strictEqual((yield* printed(retain(everything))).stdout, "forgot one ended run");
+      assert.deepStrictEqual(yield* ids, Object.keys(undecided).sort());
+    }).pipe(Effect.provide(layer("age"))),
+  );
+
+  it.live("keeps the newest by number, and for ever all of them or so many", () =>
+    Effect.gen(function* () {
+      const ended = Object.fromEntries(["a", "b", "c"].map((id) => [id, S.recovered(id, ago(4_000))]));
+      yield* writing({ ...ended, ...undecided });
+      const forever = { ...defaults, keepRuns: Option.some("forever") };
+      assert.strictEqual((yield* printed(retain(forever))).stdout, json(0, false));
+      assert.strictEqual((yield* printed(retain({ ...forever, keepRunsMax: Option.some(2) }))).stdout, json(1, false));
+      assert.deepStrictEqual(yield* ids, ["b", "c", ...Object.keys(undecided)].sort());
+    }).pipe(Effect.provide(layer("number"))),
+  );
+
+  it.live("refuses a time that is none, or so short that a client's repeat would find nothing", () =>
+    Effect.gen(function* () {
+      for (const typed of ["30", "soon", "0d", "59s"]) {
+        const [reason, said] = failure(yield* printed(retain({ ...defaults, keepRuns: Option.some(typed) })));
+        assert.deepStrictEqual(
+          [reason, said.startsWith("runs retain: --keep-runs: expected a duration")],
+          ["refused", true],
+        );
+      }
+    }).pipe(Effect.provide(layer("refused"))),
+  );
+
+  it("is told how long by the variables of `serve` too, and makes no file", async () => {
+    const file = join(folder, "typed.db");
+    const runs = writing({ ...undecided, old: S.recovered("old", ago(3)) });
+    await Effect.runPromise(Effect.provide(runs, layer("typed")));
+    const env = { ...process.env, STREAM_RECOVERY_DB: file, STREAM_RECOVERY_KEEP_RUNS: "2d" };
+    const kept = await CommandLine.run(["runs", "retain", "--keep-runs", "4d"], { env });
+    assert.deepStrictEqual([kept.code, kept.stdout, kept.stderr], [0, "forgot 0 ended runs\n", ""]);
+    const { code, stderr, stdout } = await CommandLine.run(["runs", "retain"], { env });
+    assert.deepStrictEqual([code, stdout, stderr], [0, "forgot one ended run\n", ""]);
+    const missing = await CommandLine.run(["runs", "retain", "--db", join(folder, "none.db")], { env });
+    assert.strictEqual(missing.code, 1);
+    assert.match(missing.stderr, /^runs retain: no run is on record: .*none\.db does not exist\n$/);
+  }, 60_000);
+});
