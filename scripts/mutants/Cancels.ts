@@ -332,14 +332,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: facts, named: "is how many of them drive runs" }],
   },
   {
-    name: "a processor has the whole throttle, however many share its store",
-    breaks: "the throttle is divided by living nodes, DESIGN 18",
-    within: "make",
-    find: "if (recorder.pacing !== undefined) yield* Effect.forkScoped(",
-    replace: "if (recorder.pacing?.living === undefined) yield* Effect.forkScoped(",
-    proofs: [{ test: "test/gateway/postgres/SharedThrottle.test.ts", named: "gives each of two its half" }],
-  },
-  {
     name: "a gateway that has left keeps its part of the throttle",
     breaks: "the throttle is divided by living nodes, DESIGN 18",
     within: "make",
