@@ -3,13 +3,16 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { orderOf, ratios, valuesOf } from "../../scripts/bench/gateway/CpuRounds.ts";
+import { cpuTitle, figuresOf, heldTitle } from "../../scripts/bench/gateway/GatewayFigures.ts";
 import { read } from "../../scripts/bench/gateway/Options.ts";
 import { against, latenessRows, lossRows, type Measured, memoryRows } from "../../scripts/bench/gateway/PeerRows.ts";
 import { onCore } from "../../scripts/bench/gateway/ProcessMeter.ts";
 import { listing, selfTimes } from "../../scripts/bench/gateway/Profile.ts";
-import { flagsOf, liveFile, nameOf, settingsOf, streamsOf } from "../../scripts/bench/gateway/Settings.ts";
+import { flagsOf, liveFile, liveMemory, nameOf, settingsOf, streamsOf } from "../../scripts/bench/gateway/Settings.ts";
 import { type Protocol, protocolOf, stamp, stampsIn, wires } from "../../scripts/bench/gateway/Wires.ts";
 import { allowedBy } from "../../scripts/bench/gateway/Workers.ts";
+import type { Row } from "../../scripts/bench/Row.ts";
+import { read as figuresOfFile } from "../../scripts/scale/Figures.ts";
 import * as AnthropicMessages from "../../src/provider/anthropic/Decode.ts";
 import * as Gemini from "../../src/provider/gemini/Decode.ts";
 import * as OpenAiChat from "../../src/provider/openai-chat/Decode.ts";
@@ -110,6 +113,50 @@ describe("what is later than direct", () => {
 
   it("has no row of memory where none was looked at", () => {
     assert.deepStrictEqual(memoryRows({ ...direct, memory: {} }), []);
+  });
+});
+
+describe("the figures of docs/scale.md", () => {
+  const row = (what: string, numbers: Record<string, number>): Row => ({
+    what,
+    value: "",
+    bar: undefined,
+    verdict: undefined,
+    numbers,
+  });
+  const [memory, file] = [nameOf(liveMemory), nameOf(liveFile)];
+  const others = {
+    name: cpuTitle("gemini"),
+    rows: [row(`a stream of 20 in a burst: ${memory}`, { own: 1 })],
+  };
+  const cpu = {
+    name: cpuTitle("chat"),
+    rows: [
+      row(`an event, 50 paced streams of 150: ${file}`, { own: 2, ownMax: 2 }),
+      row(`an event, 50 paced streams of 150: ${memory}`, { own: 51.4, ownMax: 80.2 }),
+      row(`an event, 300 paced streams of 150: ${memory}`, { own: 3, ownMax: 3 }),
+      row(`a stream of 20 in a burst: ${memory}`, { own: 750.4, ownMax: 900.6 }),
+      row(`a stream of 20 in one piece: ${memory}`, { own: 4, ownMax: 4 }),
+    ],
+  };
+  const held = {
+    name: heldTitle(1000),
+    rows: [row("nginx", { rssKib: 5 }), row(memory, { rssKib: 6 }), row(file, { rssKib: 33.64 })],
+  };
+
+  it("are the middle and the dearest round of Chat Completions in memory, and an open stream on a file", () => {
+    assert.deepStrictEqual(figuresOf([others, cpu, held]), {
+      pacedEventUs: { value: 51, worst: 80 },
+      streamUs: { value: 750, worst: 901 },
+      openKiB: { value: 33.6, worst: 33.6 },
+    });
+  });
+
+  it("are those of the file of figures, and nothing where one of them was not measured", () => {
+    const { measured } = figuresOfFile();
+    for (const name of Object.keys(figuresOf([cpu, held]) ?? {})) assert.property(measured, name);
+    assert.isUndefined(figuresOf([others, held]));
+    assert.isUndefined(figuresOf([cpu]));
   });
 });
 

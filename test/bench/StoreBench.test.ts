@@ -7,11 +7,12 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { assert, describe, it } from "@effect/vitest";
 import { cpuNsWithEnded, endedNs, type FamilyReading } from "../../scripts/bench/gateway/ProcessMeter.ts";
+import { put } from "../../scripts/bench/ScaleFigures.ts";
 import { cooldownRow, deathRow, gatewaysRows } from "../../scripts/bench/store/GatewayRows.ts";
 import type { Cost, Gateways, Measured } from "../../scripts/bench/store/Gateways.ts";
 import { parts, read } from "../../scripts/bench/store/Options.ts";
 import { type Kinds, kindsOf } from "../../scripts/bench/store/Statements.ts";
-import { figuresOf, put } from "../../scripts/bench/store/StoreFigures.ts";
+import { figuresOf } from "../../scripts/bench/store/StoreFigures.ts";
 import { sweepRows, writesRows } from "../../scripts/bench/store/StoreRows.ts";
 import { explainable } from "../../scripts/bench/store/Sweep.ts";
 import type { Writes } from "../../scripts/bench/store/Writes.ts";
@@ -241,11 +242,15 @@ describe("the figures of docs/scale.md", () => {
     try {
       const [file, before] = [pathToFileURL(join(folder, "figures.json")), figuresOfFile()];
       writeFileSync(file, JSON.stringify(before));
-      put(file, figuresOf([writes], gateways), "npm run bench-store", "load 1");
+      put(file, figuresOf([writes], gateways), {
+        heading: "postgresql",
+        command: "npm run bench-store",
+        load: "load 1",
+      });
       const { measured, ...others } = JSON.parse(readFileSync(file, "utf8"));
       assert.deepStrictEqual(others, { set: before.set, assumed: before.assumed });
       assert.deepInclude(measured.walBytes, { value: 4_000, worst: 4_000, load: "load 1", unit: "bytes" });
-      assert.include(measured.walBytes.source, "`npm run bench-store`");
+      assert.strictEqual(measured.walBytes.source, "[the bench](bench.md#postgresql), `npm run bench-store`");
       assert.deepStrictEqual(measured.openKiB, before.measured.openKiB);
     } finally {
       rmSync(folder, { recursive: true, force: true });

@@ -7,10 +7,11 @@ import { type Row, spreadText, verdict } from "../Row.ts";
 import { type Burst, playBurst, playPaced, warmUp } from "./Client.ts";
 import { type Contender, gateway, plainProxy } from "./Contenders.ts";
 import { play, type Round, ratios, valuesOf } from "./CpuRounds.ts";
+import { cpuTitle } from "./GatewayFigures.ts";
 import type { Options } from "./Options.ts";
 import { inOrder, others } from "./Others.ts";
 import { flagsOf, nameOf, type Setting, settingsOf, streamsOf } from "./Settings.ts";
-import { type Protocol, wires } from "./Wires.ts";
+import type { Protocol } from "./Wires.ts";
 
 /** A load, how many units of work it is, and what a unit may cost against the plain proxy. */
 interface Load {
@@ -93,14 +94,15 @@ const rowOf = (
   took: ReadonlyArray<number>,
 ): Row => {
   const ratio = spread(ratios(rounds, name, against));
-  const [own, plain] = [median(valuesOf(rounds, name)), median(valuesOf(rounds, against))];
+  const [all, plain] = [spread(valuesOf(rounds, name)), median(valuesOf(rounds, against))];
+  const own = all.median;
   const bar = isBarred ? load.bar : undefined;
   return {
     what: `${load.what}: ${name}`,
     value: `${spreadText(ratio, 2, "×")}, ${own.toFixed(0)} µs against ${plain.toFixed(0)}${behind(load, took)}`,
     bar: bar === undefined ? undefined : `≤ ${bar} ×${load.aim === undefined ? "" : `, aim ${load.aim}`}`,
     verdict: bar === undefined ? undefined : verdict(ratio.median, bar),
-    numbers: { ratio: ratio.median, min: ratio.min, max: ratio.max, own, plain },
+    numbers: { ratio: ratio.median, min: ratio.min, max: ratio.max, own, ownMax: all.max, plain },
   };
 };
 
@@ -143,5 +145,5 @@ export const cpu = async (
   const all: Array<Row> = [];
   for (const load of loadsOf(protocol, options)) all.push(...(await rowsFor(load, options.rounds)));
   for (const contender of contenders) await contender.end();
-  return { name: `CPU of ${wires[protocol].title}, against a plain Node proxy`, rows: [...all, ...young] };
+  return { name: cpuTitle(protocol), rows: [...all, ...young] };
 };

@@ -25,7 +25,8 @@ the same provider, and holds it against the bars of the design. About ten minute
   --profile DIR      writes a CPU profile of the first gateway to DIR, and lists where its time goes
   --install          first installs http-proxy and @llmops/gateway beside the bench
   --json             one JSON document instead of the table
-  --write            also writes the table into docs/bench.md
+  --write            also writes the table into docs/bench.md and, where cpu of chat and peers were measured, the figures into
+                     scripts/scale/figures.json; \`npm run tables\` then prints docs/scale.md by them
   --help             this text
 
 Exit code: 0 every bar is met, 1 some bar is missed, 2 a wrong option.`;

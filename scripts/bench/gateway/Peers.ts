@@ -6,6 +6,7 @@ import type { Row } from "../Row.ts";
 import { type Burst, hold, lateness, playBurst, warmUp } from "./Client.ts";
 import { type Contender, gateway, plainProxy } from "./Contenders.ts";
 import { orderOf } from "./CpuRounds.ts";
+import { heldTitle } from "./GatewayFigures.ts";
 import type { Options } from "./Options.ts";
 import { inOrder, others, type Start } from "./Others.ts";
 import { latenessRows, lossRows, type Measured, memoryRows, perSecondRow, rowOf } from "./PeerRows.ts";
@@ -65,7 +66,7 @@ export const peers = async (
   return [
     { name: "Later than direct, Chat Completions: p50 · p99", rows: all.flatMap((one) => latenessRows(one, all)) },
     { name: `Whole streams of ${burst.events} a second, ${burst.concurrent} at one time`, rows: all.map(perSecondRow) },
-    { name: `An open stream, of ${options.held}`, rows: all.flatMap(memoryRows) },
+    { name: heldTitle(options.held), rows: all.flatMap(memoryRows) },
     { name: `What "${nameOf(liveFile)}" loses`, rows: lossRows(all) },
     {
       name: "Not measured",

@@ -28,7 +28,8 @@ const all: ReadonlyArray<Setting> = (["live", "on_complete"] as const).flatMap((
 
 /** What people run who want their runs to outlive a crash. */
 export const liveFile: Setting = { store: "file", reveal: "live", seam: true };
-const liveMemory: Setting = { store: "memory", reveal: "live", seam: true };
+/** What a gateway costs without what its store does. */
+export const liveMemory: Setting = { store: "memory", reveal: "live", seam: true };
 const heldFile: Setting = { store: "file", reveal: "on_complete", seam: true };
 const withoutSeam: Setting = { store: "file", reveal: "live", seam: false };
 

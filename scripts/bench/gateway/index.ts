@@ -5,9 +5,11 @@
 import { cpus, loadavg } from "node:os";
 import { markdownOf, write } from "../Report.ts";
 import type { Row } from "../Row.ts";
+import { figuresFile, put } from "../ScaleFigures.ts";
 import { bodies } from "./Bodies.ts";
 import { endAll, installPeers, pinClient, pinned, provider } from "./Contenders.ts";
 import { cpu } from "./Cpu.ts";
+import { figuresOf } from "./GatewayFigures.ts";
 import { help, type Options, protocols, read } from "./Options.ts";
 import { peers } from "./Peers.ts";
 import { profile } from "./Profile.ts";
@@ -44,10 +46,17 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
   if (options.parts.includes("peers")) groups.push(...(await peers(upstream, options)));
   if (options.parts.includes("workers")) groups.push(await workers(upstream.url, options));
   if (options.parts.includes("bodies")) groups.push(await bodies(upstream.url, options));
-  const footer = `\`${["npm run bench-gateway --", ...args].join(" ")}\` · ${machine(options)} · load average ${before} before, ${load()} after`;
+  const command = ["npm run bench-gateway --", ...args].join(" ");
+  const loads = `load average ${before} before, ${load()} after`;
+  const footer = `\`${command}\` · ${machine(options)} · ${loads}`;
   const table = `${markdownOf(groups)}\n\n${footer}`;
   console.log(options.json ? JSON.stringify({ groups, footer }, null, 2) : table);
-  if (options.write) write(new URL("../../../docs/bench.md", import.meta.url), "bench-gateway", table);
+  if (options.write) {
+    write(new URL("../../../docs/bench.md", import.meta.url), "bench-gateway", table);
+    const figures = figuresOf(groups);
+    const of = { heading: "the-gateway", command, load: `${cpus().length} cores, ${loads}` };
+    if (figures !== undefined) put(figuresFile, figures, of);
+  }
   const missed = groups.flatMap(({ rows }) => rows.filter((row) => row.verdict === "missed"));
   for (const row of missed) console.error(`missed: ${row.what}: ${row.value}, bar ${row.bar}`);
   return missed.length === 0 ? 0 : 1;

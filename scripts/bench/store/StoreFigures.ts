@@ -1,15 +1,13 @@
 /**
  * Turns what was measured of the store into the figures that docs/scale.md is computed from.
  */
-import { readFileSync, writeFileSync } from "node:fs";
 import { median } from "../Median.ts";
+import type { Figure } from "../ScaleFigures.ts";
 import type { Cost, Gateways, Name } from "./Gateways.ts";
 import type { Writes } from "./Writes.ts";
 
 /** Figures that this bench measures, by their names in scripts/scale/figures.json. */
-export type StoreFigures = Readonly<
-  Record<"recordUs" | "walBytes" | "tableBytes" | "serverUs", { readonly value: number; readonly worst: number }>
->;
+export type StoreFigures = Readonly<Record<"recordUs" | "walBytes" | "tableBytes" | "serverUs", Figure>>;
 
 /** Writes of a happy run. */
 const writesOfRun = 3;
@@ -43,26 +41,4 @@ export const figuresOf = (results: ReadonlyArray<Writes>, gateways: Gateways): S
       ...all(({ alone_server_us }) => alone_server_us / writesOfRun),
     ]),
   };
-};
-
-interface Measured {
-  readonly measured: Record<string, { value: number; worst: number; source: string; load: string }>;
-}
-
-/**
- * Puts them into a file of figures; all else there stays.
- *
- * @param command what was typed
- * @param load the machine's load meanwhile, in words
- * @throws Error where the file lacks one of them
- */
-export const put = (file: URL, figures: StoreFigures, command: string, load: string): void => {
-  // Figures.ts holds the file to its schema.
-  const all = JSON.parse(readFileSync(file, "utf8")) as Measured;
-  for (const [name, { value, worst }] of Object.entries(figures)) {
-    const entry = all.measured[name];
-    if (entry === undefined) throw new Error(`${file.pathname} has no figure ${name}`);
-    Object.assign(entry, { value, worst, source: `[the bench](bench.md#postgresql), \`${command}\``, load });
-  }
-  writeFileSync(file, `${JSON.stringify(all, null, 2)}\n`);
 };

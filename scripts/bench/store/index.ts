@@ -6,13 +6,14 @@ import { endAll, pinClient, pinned, provider } from "../gateway/Contenders.ts";
 import * as Processes from "../Processes.ts";
 import { markdownOf, write } from "../Report.ts";
 import type { Row } from "../Row.ts";
+import { figuresFile, put } from "../ScaleFigures.ts";
 import { cooldowns } from "./Cooldown.ts";
 import { type Death, death } from "./Deaths.ts";
 import { cooldownRow, deathRow, gatewaysRows } from "./GatewayRows.ts";
 import { concurrent as atOnce, type Gateways, type GatewaysSize, gateways } from "./Gateways.ts";
 import { help, type Options, read } from "./Options.ts";
 import { using } from "./Server.ts";
-import { figuresOf, put } from "./StoreFigures.ts";
+import { figuresOf } from "./StoreFigures.ts";
 import { sweepRows, writesRows } from "./StoreRows.ts";
 import type { Writes } from "./Writes.ts";
 
@@ -139,7 +140,7 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
   console.log(options.json ? JSON.stringify({ groups, figures, statements, plan, footer }, null, 2) : table);
   if (options.write) write(new URL("../../../docs/bench.md", import.meta.url), "bench-store", table);
   if (options.write && figures !== undefined)
-    put(new URL("../../scale/figures.json", import.meta.url), figures, command, `${cpus().length} cores, ${loads}`);
+    put(figuresFile, figures, { heading: "postgresql", command, load: `${cpus().length} cores, ${loads}` });
   const missed = groups.flatMap(({ rows }) => rows.filter((row) => row.verdict === "missed"));
   for (const row of missed) console.error(`missed: ${row.what}: ${row.value}, bar ${row.bar}`);
   return missed.length === 0 ? 0 : 1;
