@@ -348,6 +348,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: facts, named: "counts what a group has spent once" }],
   },
   {
+    name: "what was taken is nobody's where the server's word of it was lost",
+    breaks: "one budget of a client's repeats across gateways",
+    within: "taking",
+    find: "WHERE kind = 'taken' AND",
+    replace: "WHERE kind = 'took' AND",
+    proofs: [{ test: facts, named: "gives what was taken to who took it" }],
+  },
+  {
     name: "what processes know together is lost behind a recorder's bounds",
     breaks: "gateways share what matters across them",
     within: "make",

@@ -73,12 +73,7 @@ export const make = (options: FactsOptions): SharedFacts => {
         ),
       ),
     take: (kind, key) =>
-      database.once(
-        Effect.map(
-          sql<FactRow>`DELETE FROM ${facts} WHERE kind = ${kind} AND key = ${key} RETURNING ${found()}`,
-          ([row]) => (row === undefined || Number(row.left_ms) <= 0 ? undefined : factOf(row)),
-        ),
-      ),
+      Effect.suspend(() => database.once(taking(options, kind, key, globalThis.crypto.randomUUID()))),
     all: (kind) =>
       database.once(
         Effect.map(
@@ -102,6 +97,31 @@ export const make = (options: FactsOptions): SharedFacts => {
     hears,
     on: listeners.on,
   };
+};
+
+/**
+ * Takes a fact away. A server keeps what was taken under a key, for as long as the fact itself was to be kept.
+ *
+ * @param taken what is taken: said again, it is the same fact. The word of a file is never lost
+ */
+const taking = ({ database, now }: FactsOptions, kind: FactKind, key: string, taken: string) => {
+  const { dialect, facts, sql } = database.tables;
+  return Effect.suspend(() => {
+    const time = dialect.time(now());
+    const found = sql`value, node, stamp, ${time} - put_at AS age_ms, until - ${time} AS left_ms`;
+    const removed = sql`DELETE FROM ${facts} WHERE kind = ${kind} AND key = ${key}`;
+    return Effect.map(
+      sql<Omit<FactRow, "key">>`${
+        dialect.name === "sqlite"
+          ? sql`${removed} RETURNING ${found}`
+          : sql`WITH gone AS (${removed} RETURNING value, node, stamp, put_at, until),
+              kept AS (INSERT INTO ${facts} (kind, key, value, node, stamp, put_at, until)
+                SELECT 'taken', ${taken}, value, node, stamp, put_at, until FROM gone)
+            SELECT ${found} FROM gone UNION ALL SELECT ${found} FROM ${facts} WHERE kind = 'taken' AND key = ${taken}`
+      }`,
+      ([row]) => (row === undefined || Number(row.left_ms) <= 0 ? undefined : factOf({ ...row, key })),
+    );
+  });
 };
 
 /** How long it is known what was counted, in milliseconds: longer than it is said again where a server's word of it is lost. */

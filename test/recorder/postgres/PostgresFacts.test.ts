@@ -109,6 +109,28 @@ describe("what processes know together in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
+  it.live("gives what was taken to who took it, where the server's word of it is lost and it is said again", () =>
+    Effect.gen(function* () {
+      const proxy = yield* StatementProxy.make(yield* Databases.empty);
+      const facts = yield* factsOf(proxy.address);
+      yield* facts.put("failed", "k", "2 retries", 60_000);
+      const put = yield* facts.find("failed", "k");
+      const held = proxy.hold(/DELETE FROM .*RETURNING/s, "reply");
+      const took = yield* Effect.forkChild(facts.take("failed", "k"));
+      yield* held.reached;
+      proxy.cut();
+      const taken = yield* Fiber.join(took);
+      yield* held.release;
+      const whatOf = (fact = taken) => [fact?.key, fact?.value, fact?.node, fact?.stamp];
+      assert.deepStrictEqual(whatOf(), whatOf(put));
+      assert.strictEqual(taken?.value, "2 retries");
+      assert.isAtMost(taken?.leftMs ?? Number.NaN, put?.leftMs ?? Number.NaN);
+      assert.isAtLeast(taken?.ageMs ?? Number.NaN, put?.ageMs ?? Number.NaN);
+      assert.isUndefined(yield* facts.take("failed", "k"), "it is taken once");
+      assert.isUndefined(yield* facts.find("failed", "k"));
+    }).pipe(Effect.scoped),
+  );
+
   it.live("is how many of them drive runs: who asks counts itself, who drives nothing or has ended is none", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
