@@ -3,7 +3,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Burst, playBurst, playPaced } from "./Client.ts";
+import { type Burst, playBurst, playPaced, warmUp } from "./Client.ts";
 import { gateway } from "./Contenders.ts";
 import type { Options } from "./Options.ts";
 import { type ProfileNode, partsOf } from "./ProfileParts.ts";
@@ -82,7 +82,7 @@ export const profile = async (
   const [setting] = settingsOf(protocol, options);
   if (setting === undefined) throw new Error("no gateway is left to profile");
   const contender = await gateway(nameOf(setting), upstream, setting.store, flagsOf(setting, options));
-  await playBurst(contender, protocol, burst);
+  await warmUp(contender, protocol);
   const paced = { streams: options.streams[0] ?? 50, events: options.events, everyMs: 20 };
   const loads = [
     { name: "paced", units: paced.streams * paced.events, play: () => playPaced(contender, protocol, paced) },
