@@ -319,6 +319,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/cli/runs/retain.test.ts", named: "never what has not ended" }],
   },
   {
+    name: "a number below zero is one of runs that are kept",
+    breaks: "retention is what it is set to",
+    within: "retentionOf",
+    find: "Number.isSafeInteger(keepRunsMax) && keepRunsMax >= 0",
+    replace: "Number.isSafeInteger(keepRunsMax)",
+    proofs: [{ test: "test/cli/runs/retain.test.ts", named: "refuses a time that is none" }],
+  },
+  {
+    name: "a partition is whose who has opened it",
+    breaks: "retention is what it is set to",
+    within: "add",
+    find: "  yield* owned(sql, prefix, table);\n",
+    replace: "",
+    proofs: [{ test: "test/recorder/postgres/PostgresShelves.test.ts", named: "belong to the owner of the tables" }],
+  },
+  {
     name: "each last step of a process waits anew for a server that says nothing",
     breaks: "a process ends",
     within: "opened",

@@ -5,6 +5,7 @@ import { type Effect, Layer } from "effect";
 import { ProviderClient } from "../client/index.ts";
 import type { Choice } from "../domain/Decision.ts";
 import type { Question } from "../recorder/Question.ts";
+import { type Retention, retentionDefault } from "../recorder/retention/Retention.ts";
 import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
 import * as RunStore from "../recorder/store/RunStore.ts";
 import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
@@ -19,14 +20,16 @@ export interface LayerOptions {
   readonly db?: string;
   /** In milliseconds. */
   readonly leaseMs?: number;
+  /** Which ended runs the store forgets by itself; default 30 days and 100,000, false for none. */
+  readonly retention?: Retention | false;
   /** Asks a person; `parked` leaves the question open on record. */
   readonly ask: (question: Question) => Effect.Effect<Choice | "parked">;
 }
 
 /** All services of an agent. */
-export const layer = ({ ask, db, leaseMs = leaseMsDefault }: LayerOptions) =>
+export const layer = ({ ask, db, leaseMs = leaseMsDefault, retention = retentionDefault }: LayerOptions) =>
   StreamProcessor.layer.pipe(
     Layer.provideMerge(UserDecisions.layerAsk(ask)),
-    Layer.provideMerge(RunStore.layer({ leaseMs, file: db ?? defaultFile() })),
+    Layer.provideMerge(RunStore.layer({ leaseMs, file: db ?? defaultFile(), retention })),
     Layer.provideMerge(ProviderClient.layer()),
   );

@@ -16,11 +16,12 @@ import { TerminalView } from "../agent/terminal/TerminalView.ts";
 import { protocols } from "../provider/Protocols.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { parseDuration } from "../recorder/retention/Duration.ts";
+import type { Retention } from "../recorder/retention/Retention.ts";
 import { defaultFile, ownFile } from "../recorder/sql/sqlite/SqlFile.ts";
 import * as RunStore from "../recorder/store/RunStore.ts";
 import { relative } from "../story/Times.ts";
 import * as ClusterAgent from "./agent/ClusterAgent.ts";
-import { dbFlag, foreignStore, memoryHoldsNothing } from "./command/Store.ts";
+import { dbFlag, foreignStore, memoryHoldsNothing, retentionByVariables } from "./command/Store.ts";
 import { quoted } from "./terminal/Screen.ts";
 
 const exitCodes = {
@@ -154,7 +155,9 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
   if (foreign !== undefined) return yield* fails("refused", foreign);
   if (db === RunStore.inMemory) return yield* fails("refused", memoryHoldsNothing);
   if (given.forget) return yield* forgetting(given, db);
-  if (given.cluster) return yield* clustered(given, db);
+  const retention = retentionByVariables();
+  if (typeof retention === "string") return yield* fails("refused", retention);
+  if (given.cluster) return yield* clustered(given, db, retention);
   if (Option.isSome(given.node)) return yield* fails("refused", "--node is for --cluster");
   // Chats stay on the machine whose files they are about.
   const folder = join(dirname(RunStore.isServer(db) ? ownFile() : db), "chats");
@@ -191,7 +194,9 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
     return how;
   }).pipe(
     Effect.scoped,
-    Effect.provide(layer({ db, leaseMs: given.leaseMs, ask: (question) => Prompter.ask(prompter, question) })),
+    Effect.provide(
+      layer({ db, retention, leaseMs: given.leaseMs, ask: (question) => Prompter.ask(prompter, question) }),
+    ),
     Effect.ensuring(Effect.sync(lines.close)),
     // A break is shown where the person looks; a log line in the middle of a response would tear it.
     Effect.provideService(References.MinimumLogLevel, "Error"),
@@ -206,7 +211,7 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
 });
 
 /** A node, or a caller of conversations that nodes own. */
-const clustered = Effect.fn("cli.agent.cluster")(function* (given: Given, db: string) {
+const clustered = Effect.fn("cli.agent.cluster")(function* (given: Given, db: string, retention: Retention) {
   if (!RunStore.isServer(db))
     return yield* fails("refused", "--cluster needs a store that machines share: --db postgres://…");
   const { leaseMs } = given;
@@ -226,7 +231,7 @@ const clustered = Effect.fn("cli.agent.cluster")(function* (given: Given, db: st
     return yield* fails("refused", "--node needs --dir: a folder that every node reaches by the same path");
   }
   const owner = { ...settingsOf(given), dir: resolve(given.dir.value) };
-  return yield* ClusterAgent.node({ db, leaseMs, address, owner }).pipe(
+  return yield* ClusterAgent.node({ db, leaseMs, retention, address, owner }).pipe(
     Effect.catchTags({
       RecorderError: storeFailed,
       ClientConfigError: ({ message }) => fails("refused", message),

@@ -111,7 +111,7 @@ const recorderOf = (program: GatewayProgram, process: string | undefined): Layer
     file: storeOf(program),
     synchronous: "normal",
     // A time that is none was refused with the program's other options.
-    ...(typeof retention === "string" ? {} : { retention }),
+    ...("expected" in retention ? {} : { retention }),
     ...(program.leaseMs === undefined ? {} : { leaseMs: program.leaseMs }),
     ...(process === undefined ? {} : { process }),
   });

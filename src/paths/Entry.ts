@@ -58,7 +58,7 @@ export interface Entry {
   lanesAt: number;
   /** Something was heard since the requests were told for what they wait. */
   hasNews: boolean;
-  /** What the other processes were told of it last, or have told; undefined once it is over. */
+  /** What the other processes were told of it last; undefined once it is over. */
   told: PathWord | undefined;
   /** The number of the probe that is under way; a wake takes it for lost. */
   probe: number;

@@ -127,13 +127,25 @@ const returning = (state: PathState, proven: boolean, now: number): PathState =>
 /** The path was reached before this process began. */
 export const wasReached = (state: PathState): PathState => (state.reached ? state : { ...state, reached: true });
 
+/** The next probe is due, but for one that was made just now. */
+const dueSoon = (state: PathState, now: number): PathState => {
+  const probeAt = Math.min(state.probeAt, Math.max(now, state.probedAt + probeFirstMs));
+  return probeAt === state.probeAt ? state : { ...state, probeAt };
+};
+
+/**
+ * Another process has found the path down, or back. That is its own trouble until a probe from here says the same: the path is asked, and
+ * stays what it is meanwhile. One that went down again before a head had come keeps its schedule, whoever says that it is back.
+ */
+export const hinted = (state: PathState, isDown: boolean, now: number): PathState =>
+  (state.state === "down") === isDown || (!isDown && state.relapsed) ? state : dueSoon(state, now);
+
 /** A response head has come. Over a path that counts as down it says that a probe is worth while, or that the path is back. */
 export const answered = (state: PathState, canProbe: boolean, now: number): PathState => {
   if (state.state === "up") return wasReached(state);
   if (state.state === "returning") return state.proven ? state : { ...state, proven: true };
   if (!canProbe) return returning({ ...state, relapsed: false }, true, now);
-  const probeAt = Math.min(state.probeAt, Math.max(now, state.probedAt + probeFirstMs));
-  return probeAt === state.probeAt ? state : { ...state, probeAt };
+  return dueSoon(state, now);
 };
 
 /** Somebody wants to know: the next probe is due. */
@@ -197,28 +209,19 @@ export const broke = (state: PathState, canProbe: boolean, now: number, jitter: 
   if (breaks.length <= massBreaks || !state.reached) return { ...state, breaks: breaks.slice(-massBreaks) };
   if (!canProbe) return returning(state, false, now);
   if (state.state === "returning" && !state.proven) return down(state, true, undefined, now, jitter);
-  return suspect(state, now);
-};
-
-/** It counts as down until a probe, which is due at once, says otherwise. */
-const suspect = (state: PathState, now: number): PathState => ({
-  ...state,
-  state: "down",
-  since: now,
-  scheduleAt: now,
-  tries: 0,
-  probes: 0,
-  probeAt: now,
-  proven: false,
-  relapsed: false,
-  code: undefined,
-  breaks: [],
-});
-
-/** Another process has found that the path is down, and so it had reached it. A head that has come here since it was back says more. */
-export const doubted = (state: PathState, now: number): PathState => {
-  const isKnown = state.state === "down" || (state.state === "returning" && state.proven);
-  return isKnown ? state : suspect({ ...state, reached: true }, now);
+  return {
+    ...state,
+    state: "down",
+    since: now,
+    scheduleAt: now,
+    tries: 0,
+    probes: 0,
+    probeAt: now,
+    proven: false,
+    relapsed: false,
+    code: undefined,
+    breaks: [],
+  };
 };
 
 /** This process has not run for a while: the path is asked at once, and often again. A probe from before is taken for lost. */

@@ -66,20 +66,12 @@ export class PathTable {
     return this.#entries.get(path)?.state.reached ?? false;
   }
 
-  /**
-   * What another process has found out of a path. It is no proof here: the path counts as down until it was asked from here, and is asked
-   * at once, too, when it is said to be back.
-   */
+  /** What another process has found out of a path. It is no proof here: the path is asked from here. */
   heard(path: string, word: PathWord): void {
     const now = this.#world.now();
     const entry = this.#entry(path, now);
     entry.state = State.wasReached(entry.state);
-    if (word === "down") entry.told = word;
-    if (word === "returning" && entry.state.state === "down") entry.state = State.asked(entry.state, now);
-    if (word === "down") {
-      entry.wantedAt = now;
-      this.#become(entry, State.doubted(entry.state, now), now);
-    }
+    if (word !== "reached") entry.state = State.hinted(entry.state, word === "down", now);
     this.#step(entry, now);
   }
 

@@ -16,6 +16,7 @@ import * as LineReader from "../../agent/terminal/LineReader.ts";
 import * as Prompter from "../../agent/terminal/Prompter.ts";
 import * as Session from "../../agent/terminal/Session.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
+import type { Retention } from "../../recorder/retention/Retention.ts";
 import * as RunStore from "../../recorder/store/RunStore.ts";
 import * as Signals from "../command/Signals.ts";
 import { quoted } from "../terminal/Screen.ts";
@@ -48,16 +49,17 @@ export const nodeOf = (text: string): NodeAddress | undefined => {
 export interface NodeOptions {
   readonly db: string;
   readonly leaseMs: number;
+  readonly retention: Retention;
   readonly address: NodeAddress;
   readonly owner: Omit<OwnerOptions, "node" | "chats">;
 }
 
 /** Runs a node until it is told to end. A question of its conversations waits on record: no person looks at a node. */
-export const node = ({ address, db, leaseMs, owner }: NodeOptions) =>
+export const node = ({ address, db, leaseMs, owner, retention }: NodeOptions) =>
   Effect.gen(function* () {
     const { layerNode } = yield* loaded;
     yield* Signals.endsNormally;
-    const services = AgentLayer.layer({ db, leaseMs, ask: () => Effect.succeed("parked" as const) });
+    const services = AgentLayer.layer({ db, leaseMs, retention, ask: () => Effect.succeed("parked" as const) });
     const running = layerNode(db, address, owner).pipe(Layer.provide(services));
     return yield* Effect.scoped(
       Effect.andThen(

@@ -6,6 +6,7 @@ import { Console, Effect, Option } from "effect";
 import { Flag } from "effect/cli";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { type Retention, retentionOf } from "../../recorder/retention/Retention.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
 import * as RunStore from "../../recorder/store/RunStore.ts";
 import * as Screen from "../terminal/Screen.ts";
@@ -28,6 +29,23 @@ export const dbFlag = Flag.String("db").pipe(
   Flag.withMetavar("file"),
   Flag.optional,
 );
+
+/** The flags that say how long runs are kept. */
+export const keptFlags = { keepRuns: "--keep-runs", keepRunsMax: "--keep-runs-max" } as const;
+
+/** The variables that say so to all programs of a store. */
+const keptVariables = { keepRuns: "STREAM_RECOVERY_KEEP_RUNS", keepRunsMax: "STREAM_RECOVERY_KEEP_RUNS_MAX" } as const;
+
+/**
+ * Which ended runs a command forgets that writes runs itself. It has no flags for it, and reads what gateways read: each program over a
+ * store forgets by its own word, so that one with another word would forget what the others keep.
+ */
+export const retentionByVariables = (): Required<Retention> | string => {
+  // An empty variable says nothing.
+  const [keepRuns, most] = [process.env[keptVariables.keepRuns] || undefined, process.env[keptVariables.keepRunsMax]];
+  const retention = retentionOf({ keepRuns, keepRunsMax: most ? Number(most) : undefined });
+  return "expected" in retention ? `$${keptVariables[retention.name]}: ${retention.expected}` : retention;
+};
 
 /** The flag for machines. */
 export const jsonFlag = Flag.Boolean("json").pipe(

@@ -3,10 +3,11 @@
  */
 import { Console, type Context, Effect, Layer, Option, Random, type Scope } from "effect";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import type { Retention } from "../../recorder/retention/Retention.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
 import * as RunStore from "../../recorder/store/RunStore.ts";
 import { failing } from "../command/CommandFailed.ts";
-import { foreignStore, said } from "../command/Store.ts";
+import { foreignStore, retentionByVariables, said } from "../command/Store.ts";
 import * as Screen from "../terminal/Screen.ts";
 
 /** Where a demo keeps its runs. */
@@ -33,7 +34,9 @@ export const open = Effect.fnUntraced(function* (db: Option.Option<string>, kept
   const file = kept ? (named ?? defaultFile()) : RunStore.inMemory;
   const foreign = file === RunStore.inMemory ? undefined : foreignStore(file);
   if (foreign !== undefined) return yield* failing("demo")("refused", foreign);
-  const opened = file === RunStore.inMemory ? undefined : yield* openFile(file);
+  const retention = retentionByVariables();
+  if (typeof retention === "string") return yield* failing("demo")("refused", retention);
+  const opened = file === RunStore.inMemory ? undefined : yield* openFile(file, retention);
   const number = yield* Random.nextIntBetween(0, 36 ** suffixDigits);
   const suffix = number.toString(36).padStart(suffixDigits, "0");
   return {
@@ -44,8 +47,11 @@ export const open = Effect.fnUntraced(function* (db: Option.Option<string>, kept
   } satisfies DemoStore;
 });
 
-const openFile = (file: string): Effect.Effect<Context.Context<RunRecorder> | undefined, never, Scope.Scope> =>
-  Effect.catchTag(Layer.build(RunStore.layer({ file })), "RecorderError", (error) =>
+const openFile = (
+  file: string,
+  retention: Retention,
+): Effect.Effect<Context.Context<RunRecorder> | undefined, never, Scope.Scope> =>
+  Effect.catchTag(Layer.build(RunStore.layer({ file, retention })), "RecorderError", (error) =>
     Effect.as(Console.error(`demo: runs are kept in memory only: ${said(error, file)}`), undefined),
   );
 

@@ -7,7 +7,7 @@ import { Command, Flag } from "effect/cli";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { type Looked, retainingOf, retentionDefault, retentionOf } from "../../recorder/retention/Retention.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
-import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
+import { dbFlag, jsonFlag, keptFlags, withStore } from "../command/Store.ts";
 import { counting } from "../terminal/Progress.ts";
 
 /** `runs retain`. */
@@ -28,10 +28,6 @@ export const retainCommand = Command.make(
         `Most ended runs that are kept, the newest ones ($STREAM_RECOVERY_KEEP_RUNS_MAX; default ${retentionDefault.runs}, and all with --keep-runs forever)`,
       ),
       Flag.withFallbackConfig(Config.Int("STREAM_RECOVERY_KEEP_RUNS_MAX")),
-      Flag.filter(
-        (most) => most >= 0,
-        (most) => `Expected 0 or more, got ${most}`,
-      ),
       Flag.optional,
     ),
     dryRun: Flag.Boolean("dry-run").pipe(
@@ -68,7 +64,7 @@ export const retain = Effect.fn("cli.runs.retain")(function* ({ dryRun, json, ..
     keepRunsMax: Option.getOrUndefined(options.keepRunsMax),
   };
   const retention = retentionOf(kept);
-  if (typeof retention === "string") return yield* fail("refused", `--keep-runs: ${retention}`);
+  if ("expected" in retention) return yield* fail("refused", `${keptFlags[retention.name]}: ${retention.expected}`);
   const retaining = retainingOf(yield* RunRecorder);
   if (retaining === undefined) return yield* fail("refused", "this store forgets nothing but by `runs prune`");
   const counter = counting(process.stderr, (count) => `${count} runs`);
@@ -86,19 +82,20 @@ const columns = ({ dropped, emptied, lacksRight, opened, runs }: Looked) => ({
   lacks_right: lacksRight !== "no",
 });
 
-const words = ({ dropped, emptied, opened, runs }: Looked, dryRun: boolean): string => {
+const words = ({ dropped, emptied, lacksRight, opened, runs }: Looked, dryRun: boolean): string => {
+  const dropper = lacksRight === "no" ? "by the next call" : "by their owner";
   const partitions = (count: number) => (count === 1 ? "one partition" : `${count} partitions`);
   const ended = runs === 1 ? "one ended run" : `${runs} ended runs`;
   const done = (what: string) => (dryRun ? `would be ${what}` : what);
   return [
     dryRun ? `${ended} would be forgotten` : `forgot ${ended}`,
     ...(dropped === 0 ? [] : [`${partitions(dropped)} ${done("dropped")}`]),
-    ...(emptied === 0 ? [] : [`${partitions(emptied)} ${done("emptied")}, to be dropped by the next call`]),
+    ...(emptied === 0 ? [] : [`${partitions(emptied)} ${done("emptied")}, to be dropped ${dropper}`]),
     ...(opened ? [`the next partition ${done("opened")}`] : []),
   ].join("; ");
 };
 
-const owner = "say --db with the role that owns the tables, which may";
+const owner = "say --db with the role that owns the tables and their partitions, which may";
 
 /** The rows are gone, and what else there was to do is the owner's. */
 const lacking = {

@@ -14,6 +14,8 @@
  * look idle: with fifty paced ones that was a quarter of the CPU of a gateway. V8 reads this flag as it makes its heap, so that a process has
  * to be started with it.
  */
+import { accessSync, constants } from "node:fs";
+import { isAbsolute } from "node:path";
 import { setFlagsFromString } from "node:v8";
 
 const flags: ReadonlyArray<readonly [name: string, said: string]> = [
@@ -32,18 +34,32 @@ export const setHeap = (): void => {
 
 /** What Node is started with to serve: all that it has been started with here, and what V8 reads at its start alone. */
 export const startFlags = (): ReadonlyArray<string> =>
-  isSaid("memory-reducer") ? process.execArgv : [...process.execArgv, "--no-memory-reducer"];
+  process.versions.bun !== undefined || isSaid("memory-reducer")
+    ? process.execArgv
+    : [...process.execArgv, "--no-memory-reducer"];
+
+/** Whether the program that runs this can be found again by its path: Node aborts where `execve` fails. */
+const isThere = (): boolean => {
+  try {
+    accessSync(process.execPath, constants.X_OK);
+    return isAbsolute(process.execPath);
+  } catch {
+    return false;
+  }
+};
 
 /**
  * Starts this program again in its own place with `startFlags`: its pid, arguments, environment and standard streams stay. Returns where it has
  * them, or where that cannot be done: on Windows, under Bun, and with a channel to the process that has started this one, which would be lost.
+ * `STREAM_RECOVERY_START_AGAIN=off` keeps it from that, where a machine's rules let no process start another program.
  */
 export const startAgain = (): void => {
   const node = startFlags();
   if (node === process.execArgv || process.execve === undefined || process.channel !== undefined) return;
+  if (process.env.STREAM_RECOVERY_START_AGAIN === "off" || !isThere()) return;
   try {
     process.execve(process.execPath, [process.argv0, ...node, ...process.argv.slice(1)]);
   } catch {
-    // Node's permissions may forbid it: then the gateway takes more CPU.
+    // Node's own permissions forbid it: then the gateway takes more CPU.
   }
 };

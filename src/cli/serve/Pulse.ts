@@ -37,4 +37,9 @@ export class Pulse {
   answered(): void {
     this.#silent = undefined;
   }
+
+  /** Whether it hangs as far as is known now. */
+  get hangs(): boolean {
+    return this.#silent !== undefined && this.#silent >= turnsMax;
+  }
 }

@@ -268,7 +268,7 @@ const life = Effect.fnUntraced(function* (crew: Crew, worker: number, first: Def
   const ended: Effect.Effect<{ readonly end: WorkerEnd }> = Effect.map(Deferred.await(started.exited), (end) => ({
     end,
   }));
-  yield* Effect.raceFirst(Deferred.await(started.hello), Effect.asVoid(ended));
+  const answers = yield* Effect.raceFirst(Deferred.await(started.hello), Effect.as(ended, false));
   crew.greeted(started);
   const url = yield* Effect.raceFirst(Deferred.await(started.ready), Effect.as(ended, undefined));
   const readyAt = monotonicMs(clock);
@@ -277,7 +277,7 @@ const life = Effect.fnUntraced(function* (crew: Crew, worker: number, first: Def
     yield* Effect.logInfo("a worker serves", { worker, pid: started.pid });
     yield* Deferred.succeed(first, url);
   }
-  const { end } = yield* url === undefined ? ended : Effect.raceFirst(ended, watched(started));
+  const { end } = yield* url === undefined || !answers ? ended : Effect.raceFirst(ended, watched(started));
   crew.ended(started);
   return { end, url, servedMs: url === undefined ? 0 : monotonicMs(clock) - readyAt };
 });
@@ -291,6 +291,12 @@ const watched = Effect.fnUntraced(function* ({ channel, kill, pid, pulse, worker
     if (turn !== "hangs") continue;
     const said = `a worker hangs, and is killed: it has not answered for ${(turnsMax * turnMs) / 1_000} s`;
     yield* Effect.logError(said, { worker, pid });
+    // A terminal that is stopped holds up whoever writes to it, this process too: what was answered meanwhile is read in one more turn.
+    yield* Effect.sleep(turnMs);
+    if (!pulse.hangs) {
+      yield* Effect.logInfo("the worker answers, and goes on", { worker, pid });
+      continue;
+    }
     kill();
     return yield* Effect.never;
   }

@@ -163,4 +163,4 @@ cluster.worker?.on("disconnect", () => {
 });
 
 setHeap();
-channel.order({ _tag: "Hello" });
+channel.order({ _tag: "Hello", answers: true });

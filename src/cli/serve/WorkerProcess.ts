@@ -53,7 +53,8 @@ export interface WorkerProcess {
   /** Its name in the store. */
   readonly process: string;
   readonly channel: ProcessChannel<SupervisorMessage>;
-  readonly hello: Deferred.Deferred<void>;
+  /** Whether it answers pings, once it says hello. */
+  readonly hello: Deferred.Deferred<boolean>;
   /** Its URL, once it listens. */
   readonly ready: Deferred.Deferred<string>;
   /** The requests that it finishes. */
@@ -89,7 +90,7 @@ export const fork = (worker: number, heard: (message: Heard) => void): WorkerPro
     const read = decode(sent);
     if (Result.isFailure(read)) return;
     const message = read.success;
-    if (message._tag === "Hello") Deferred.doneUnsafe(started.hello, Effect.void);
+    if (message._tag === "Hello") Deferred.doneUnsafe(started.hello, Effect.succeed(message.answers === true));
     else if (message._tag === "Ready") Deferred.doneUnsafe(started.ready, Effect.succeed(message.url));
     else if (message._tag === "Draining") Deferred.doneUnsafe(started.draining, Effect.succeed(message.serving));
     else if (message._tag === "Pong") started.pulse.answered();

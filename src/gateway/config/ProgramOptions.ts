@@ -57,7 +57,7 @@ const problemOfDeliveryLog = (program: ProgramOptions): string | undefined =>
 
 const problemOfRetention = (program: ProgramOptions): string | undefined => {
   const read = retentionOf(program);
-  if (typeof read === "string") return `keepRuns: ${read}`;
+  if ("expected" in read) return `${read.name}: ${read.expected}`;
   return storeOf(program) === inMemory && (program.keepRuns ?? program.keepRunsMax) !== undefined
     ? "keepRuns: a store in memory ends with its process: name a file or a server by --db, or leave it out"
     : undefined;

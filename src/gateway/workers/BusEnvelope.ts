@@ -36,7 +36,7 @@ export const BusEnvelope = Schema.Union([
   Schema.TaggedStruct("Joined", {
     from: BusMember,
     /** What all know together is to be told to it by the one that hears this, which has been there for longest. */
-    isToBeTold: Schema.Boolean,
+    isToBeTold: Schema.optionalKey(Schema.Boolean),
   }),
   /** A worker has died: nothing comes from it any more. Only the router says so. */
   Schema.TaggedStruct("Left", { from: BusMember }),

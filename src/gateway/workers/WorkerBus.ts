@@ -121,7 +121,7 @@ class Member {
 
   receive(envelope: BusEnvelope): void {
     const { from } = envelope;
-    if (envelope._tag === "Joined") this.#joined(from, envelope.isToBeTold);
+    if (envelope._tag === "Joined") this.#joined(from, envelope.isToBeTold === true);
     else if (envelope._tag === "Left") this.#left(from);
     else if (envelope._tag === "Reply") this.#settle(envelope.id, from, Result.succeed(envelope.body));
     else if (envelope._tag === "Failure") this.#settle(envelope.id, from, Result.fail(envelope.reason));

@@ -7,7 +7,7 @@
  * 2. `Ready`: it listens on the port. Or `Refused`: it cannot, and ends.
  * 3. `Configure` as often as the configuration is read again, each with a `Configured`; `Ended` where a sibling has died, whose runs
  *    it recovers, and then says `Recovered`.
- * 4. `Ping` once a second, to which it says `Pong`: one that says it no more hangs, and is killed.
+ * 4. `Ping` a second after each `Pong`: one that serves and says that no more hangs, and is killed.
  * 5. `Drain`: it takes no new request, says `Draining` and ends when what runs has ended.
  *
  * A worker whose supervisor is gone drains, too.
@@ -41,7 +41,10 @@ export type SupervisorMessage = typeof SupervisorMessage.Type;
 
 /** What a worker says. */
 export const WorkerMessage = Schema.Union([
-  Schema.TaggedStruct("Hello", {}),
+  Schema.TaggedStruct("Hello", {
+    /** It answers pings: a worker is started from the disk, which may have another version by then. */
+    answers: Schema.optionalKey(Schema.Boolean),
+  }),
   Schema.TaggedStruct("Ready", { url: Schema.String }),
   Schema.TaggedStruct("Refused", { message: Schema.String }),
   Schema.TaggedStruct("Configured", {

@@ -38,12 +38,20 @@ const keptLeastMs = 60_000;
 /** Longer than any store lives, in milliseconds. */
 const foreverMs = 100 * 365 * dayMs;
 
-/** What an operator has said as a retention; a line of what is wrong with it. */
-export const retentionOf = ({ keepRuns, keepRunsMax }: Kept): Required<Retention> | string => {
+/** What is wrong with what an operator has said. */
+export interface KeptProblem {
+  readonly name: keyof Kept;
+  readonly expected: string;
+}
+
+/** What an operator has said as a retention, or what is wrong with it. */
+export const retentionOf = ({ keepRuns, keepRunsMax }: Kept): Required<Retention> | KeptProblem => {
   const isForever = keepRuns === "forever";
   const ageMs = isForever ? foreverMs : keepRuns === undefined ? retentionDefault.ageMs : parseDuration(keepRuns);
   if (ageMs === undefined || ageMs < keptLeastMs)
-    return "expected a duration from 1m on, such as 30d, 12h or 2w, or forever";
+    return { name: "keepRuns", expected: "expected a duration from 1m on, such as 30d, 12h or 2w, or forever" };
+  if (keepRunsMax !== undefined && !(Number.isSafeInteger(keepRunsMax) && keepRunsMax >= 0))
+    return { name: "keepRunsMax", expected: `expected a whole number from 0 on, got ${keepRunsMax}` };
   return { ...retentionDefault, ageMs, runs: keepRunsMax ?? (isForever ? everyRun : retentionDefault.runs) };
 };
 

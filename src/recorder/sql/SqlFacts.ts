@@ -106,20 +106,27 @@ export const make = (options: FactsOptions): SharedFacts => {
  */
 const taking = ({ database, now }: FactsOptions, kind: FactKind, key: string, taken: string) => {
   const { dialect, facts, sql } = database.tables;
+  let tries = 0;
   return Effect.suspend(() => {
+    tries += 1;
     const time = dialect.time(now());
     const found = sql`value, node, stamp, ${time} - put_at AS age_ms, until - ${time} AS left_ms`;
     const removed = sql`DELETE FROM ${facts} WHERE kind = ${kind} AND key = ${key}`;
-    return Effect.map(
-      sql<Omit<FactRow, "key">>`${
-        dialect.name === "sqlite"
-          ? sql`${removed} RETURNING ${found}`
-          : sql`WITH gone AS (${removed} RETURNING value, node, stamp, put_at, until),
-              kept AS (INSERT INTO ${facts} (kind, key, value, node, stamp, put_at, until)
-                SELECT 'taken', ${taken}, value, node, stamp, put_at, until FROM gone)
-            SELECT ${found} FROM gone UNION ALL SELECT ${found} FROM ${facts} WHERE kind = 'taken' AND key = ${taken}`
-      }`,
-      ([row]) => (row === undefined || Number(row.left_ms) <= 0 ? undefined : factOf({ ...row, key })),
+    const kept = sql`SELECT ${found} FROM ${facts} WHERE kind = 'taken' AND key = ${taken}`;
+    const take = sql<Omit<FactRow, "key">>`${
+      dialect.name === "sqlite"
+        ? sql`${removed} RETURNING ${found}`
+        : sql`WITH gone AS (${removed} RETURNING value, node, stamp, put_at, until),
+            kept AS (INSERT INTO ${facts} (kind, key, value, node, stamp, put_at, until)
+              SELECT 'taken', ${taken}, value, node, stamp, put_at, until FROM gone)
+          SELECT ${found} FROM gone UNION ALL ${kept}`
+    }`;
+    return take.pipe(
+      // What was said before may have been under way still: this statement waited for it, and sees what was there before.
+      Effect.flatMap((rows) =>
+        rows.length === 0 && tries > 1 ? sql<Omit<FactRow, "key">>`${kept}` : Effect.succeed(rows),
+      ),
+      Effect.map(([row]) => (row === undefined || Number(row.left_ms) <= 0 ? undefined : factOf({ ...row, key }))),
     );
   });
 };

@@ -137,7 +137,7 @@ export const retire = Effect.fnUntraced(function* (database: SqlDatabase, old: O
   const { dialect, sql } = tables;
   if (dialect.name !== "postgres") return { ...nothing, runs: yield* prune(database, { endedBefore, keep }, told) };
   const arranged = yield* database.arrange(allowed(tables, SqlShelves.turn(tables, size, SqlSchema.shelvesVersion)));
-  const lacksRight = arranged === undefined ? yield* tending(database, size) : "no";
+  let lacksRight: Looked["lacksRight"] = arranged === undefined ? yield* tending(database, size) : "no";
   if (lacksRight === "untended") {
     return { ...nothing, lacksRight, runs: yield* prune(database, { endedBefore, keep }, told) };
   }
@@ -150,7 +150,12 @@ export const retire = Effect.fnUntraced(function* (database: SqlDatabase, old: O
     // A reader may have found a row that is gone by now, and has yet to read its parts: they go at the next look.
     if (cleared.found > 0) emptied += 1;
     else if (arranged === undefined) continue;
-    else if ((yield* database.arrange(allowed(tables, SqlShelves.drop(tables, id)))) === true) dropped += 1;
+    else {
+      const isDropped = yield* database.arrange(allowed(tables, SqlShelves.drop(tables, id)));
+      if (isDropped === true) dropped += 1;
+      // A partition may have another owner than the tables.
+      if (isDropped === undefined) lacksRight = "tended";
+    }
   }
   gone += yield* forget(database, sql`shelf = 0 AND seq <= ${beyond}`, more);
   gone += yield* forget(database, sql`shelf = 0 AND ended_at < ${endedBefore}`, more);

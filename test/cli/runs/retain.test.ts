@@ -91,6 +91,11 @@ describe("stream-recovery runs retain", () => {
           ["refused", true],
         );
       }
+      const most = { ...defaults, keepRunsMax: Option.some(-1) };
+      assert.deepStrictEqual(failure(yield* printed(retain(most))), [
+        "refused",
+        "runs retain: --keep-runs-max: expected a whole number from 0 on, got -1",
+      ]);
     }).pipe(Effect.provide(layer("refused"))),
   );
 

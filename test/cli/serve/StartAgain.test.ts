@@ -47,8 +47,13 @@ const said = (child: ChildProcess): Effect.Effect<Said & { readonly code: number
     return { code, stdout: output.stdout, told };
   });
 
-const started = (args: ReadonlyArray<string>, flags: ReadonlyArray<string> = []) =>
-  said(spawn(process.execPath, [...node, ...flags, bin, ...args], { env, stdio: ["pipe", "pipe", "pipe"] }));
+const started = (args: ReadonlyArray<string>, flags: ReadonlyArray<string> = [], more: NodeJS.ProcessEnv = {}) =>
+  said(
+    spawn(process.execPath, [...node, ...flags, bin, ...args], {
+      env: { ...env, ...more },
+      stdio: ["pipe", "pipe", "pipe"],
+    }),
+  );
 
 describe("the process of serve", () => {
   it.live("takes its own place with what V8 reads at its start, and is the same one to all others", () =>
@@ -80,6 +85,19 @@ describe("the process of serve", () => {
         told.map(({ flags }) => flags),
         [[...node, "--memory_reducer"]],
       );
+    }),
+  );
+
+  it.live("stays where the environment says so, and where its program is not to be found again", () =>
+    Effect.gen(function* () {
+      const { code, told } = yield* started(["serve", "--check"], [], { STREAM_RECOVERY_START_AGAIN: "off" });
+      assert.strictEqual(code, 0);
+      assert.lengthOf(told, 1);
+      // As of a Node that was replaced on the disk meanwhile.
+      const gone = `data:text/javascript,${encodeURIComponent("process.execPath += ' (deleted)'")}`;
+      const replaced = yield* started(["serve", "--check"], ["--import", gone]);
+      assert.strictEqual(replaced.code, 0);
+      assert.lengthOf(replaced.told, 1);
     }),
   );
 

@@ -5,6 +5,7 @@ import * as SharedPaths from "../../../src/gateway/api/SharedPaths.ts";
 import type { BusEnvelope } from "../../../src/gateway/workers/BusEnvelope.ts";
 import { type BusEnd, WorkerBus } from "../../../src/gateway/workers/WorkerBus.ts";
 import type { Probed } from "../../../src/paths/Path.ts";
+import { probeFirstMs } from "../../../src/paths/PathState.ts";
 import { Paths } from "../../../src/paths/Paths.ts";
 import { firstWave } from "../../../src/paths/Waves.ts";
 import { members, newcomer } from "../workers/Members.ts";
@@ -66,7 +67,8 @@ describe("an outage that one of several workers has met", () => {
       yield* TestClock.adjust(60_000);
       isWell = true;
       yield* first.tryNow(scope.path);
-      yield* settled;
+      // The other one may have asked just now.
+      yield* TestClock.adjust(probeFirstMs);
       assert.deepStrictEqual([stateOf(first), stateOf(second)], ["returning", "returning"]);
       assert.deepStrictEqual(waiting, [{ went: true }, { went: true }]);
     }),
@@ -81,7 +83,8 @@ describe("an outage that one of several workers has met", () => {
       first.answered(scope);
       yield* Effect.forkScoped(first.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
       yield* TestClock.adjust(100);
-      assert.deepStrictEqual([stateOf(first), stateOf(second)], ["down", "returning"]);
+      assert.deepStrictEqual([stateOf(first), stateOf(second)], ["down", "up"]);
+      assert.isTrue(second.isOpen(scope));
       yield* waits(first);
       yield* TestClock.adjust(30_000);
       assert.deepStrictEqual([stateOf(first), stateOf(second)], ["down", "up"]);
@@ -103,11 +106,44 @@ describe("an outage that one of several workers has met", () => {
       const third = yield* built(come);
       come.join();
       assert.isTrue(third.hasReached("https://other.example"));
-      assert.strictEqual(stateOf(third), "down");
-      const its = way(() => true);
-      third.attach(scope.path, its.way);
+      // Nobody can ask it from there yet: a route that nothing has gone by is no way that is down.
+      assert.isTrue(third.isOpen(scope));
+      yield* TestClock.adjust(60_000);
+      assert.strictEqual(third.standing(scope, 60_000).path, "up");
+      third.attach(scope.path, way(() => false).way);
       yield* settled;
-      assert.strictEqual(stateOf(third), "returning");
+      assert.strictEqual(stateOf(third), "down");
+    }),
+  );
+
+  it.effect("is asked about no more often for a sibling's word, where probes work and connections fail", () =>
+    Effect.gen(function* () {
+      const asked = Effect.fnUntraced(function* (sibling?: "reaches it" | "fails as well") {
+        const { ends } = yield* members(sibling === undefined ? 1 : 2);
+        const [first, second] = yield* Effect.forEach(ends, built);
+        if (first === undefined) return yield* Effect.die("too few");
+        let isWell = false;
+        const [one, other] = [way(() => isWell), way(() => isWell || sibling === "reaches it")];
+        first.attach(scope.path, one.way);
+        second?.attach(scope.path, other.way);
+        first.answered(scope);
+        const fails = (paths: Paths["Service"]) =>
+          Effect.forkScoped(paths.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
+        yield* fails(first);
+        yield* settled;
+        isWell = true;
+        const failing = second === undefined || sibling === "reaches it" ? [first] : [first, second];
+        for (let n = 0; n < 500; n += 1) {
+          yield* TestClock.adjust(20);
+          for (const paths of failing) if (stateOf(paths) === "returning") yield* fails(paths);
+          if (sibling === "reaches it") assert.isTrue(second?.isOpen(scope));
+        }
+        return [one.asked.times, other.asked.times];
+      });
+      const [alone = 0] = yield* asked();
+      assert.isAbove(alone, 5);
+      for (const sibling of ["reaches it", "fails as well"] as const)
+        for (const times of yield* asked(sibling)) assert.isAtMost(times, alone + 3, sibling);
     }),
   );
 
@@ -125,7 +161,8 @@ describe("an outage that one of several workers has met", () => {
       );
       isWell = true;
       yield* second.tryNow(scope.path);
-      yield* settled;
+      // The other one has asked just now.
+      yield* TestClock.adjust(probeFirstMs);
       assert.lengthOf(
         waiting.filter(({ went }) => went),
         firstWave,

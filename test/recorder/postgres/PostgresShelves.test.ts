@@ -2,7 +2,7 @@
  * Forgets what is old by dropping the partition that it lies on. How old a shelf is stands in a row, which the tests set back.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Effect, Logger, Queue } from "effect";
+import { Clock, Effect, Logger, Queue, Random } from "effect";
 import type { SqlClient } from "effect/sql/SqlClient";
 import { type Looked, type Retaining, type Retention, retainingOf } from "../../../src/recorder/retention/Retention.ts";
 import * as SqlShelves from "../../../src/recorder/sql/postgres/SqlShelves.ts";
@@ -268,6 +268,23 @@ describe("the parts of runs in PostgreSQL", () => {
       yield* look(address);
       assert.notInclude(yield* partitions(admin, address), "stream_recovery_parts_1");
       assert.strictEqual((yield* record(recorder, "live")).state, "live");
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("belong to the owner of the tables, whoever has opened them", () =>
+    Effect.gen(function* () {
+      const { address, admin } = yield* tended;
+      const keeper = `keeper "of runs" ${yield* Random.nextIntBetween(1, 1_000_000_000)}`;
+      const name = admin(keeper);
+      yield* admin`CREATE ROLE ${name}`;
+      yield* admin`ALTER TABLE stream_recovery_parts OWNER TO ${name}`;
+      yield* age(admin, 2);
+      yield* look(address);
+      const owners = admin`SELECT relname, pg_get_userbyid(relowner) AS owner FROM pg_class
+        WHERE relname = 'stream_recovery_parts_2' AND relkind = 'r'`;
+      assert.deepStrictEqual(yield* owners, [{ relname: "stream_recovery_parts_2", owner: keeper }]);
+      yield* admin`REASSIGN OWNED BY ${name} TO CURRENT_USER`;
+      yield* admin`DROP ROLE ${name}`;
     }).pipe(Effect.scoped),
   );
 

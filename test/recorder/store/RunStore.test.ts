@@ -188,6 +188,8 @@ describe("a store", () => {
           [{ keepRuns: "7d" }, /^keepRuns: a store in memory ends with its process/],
           [{ keepRunsMax: 9 }, /^keepRuns: a store in memory ends with its process/],
           [{ keepRuns: "a week" }, /^keepRuns: expected a duration/],
+          [{ keepRunsMax: -1 }, /^keepRunsMax: expected a whole number from 0 on, got -1$/],
+          [{ keepRunsMax: 1.5 }, /^keepRunsMax: expected a whole number from 0 on, got 1.5$/],
         ] as const) {
           const error = yield* Effect.flip(Layer.build(Layer.fresh(GatewayLayers.layer({ ...program, port: 0 }))));
           assert.deepInclude(error, { _tag: "GatewayError", reason: "bad_option" });

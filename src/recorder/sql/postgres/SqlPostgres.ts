@@ -115,8 +115,11 @@ const notSerializable = (level: string): RecorderError =>
 /** Ids that a statement of the transaction has told, by its connection: each transaction has an object of its own for that. */
 const told = new WeakMap<object, string>();
 
-/** Stands behind an id: when the transaction began, by the server's clock, in seconds since the epoch. */
-const sinceWhen = "'@' || extract(epoch FROM now())::text";
+/** When the server was started, as it says: another server, such as a standby that has taken over, says something else. */
+const startedAt = "extract(epoch FROM pg_postmaster_start_time())::text";
+
+/** Stands behind an id: when the transaction began by the server's clock, in seconds since the epoch, and when that server was started. */
+const sinceWhen = `'@' || extract(epoch FROM now())::text || '@' || ${startedAt}`;
 
 /** What a statement selects beside its own columns, so that the id need not be asked for; `note` takes it. */
 export const idColumn = `, pg_current_xact_id()::text || ${sinceWhen} AS xid`;
@@ -151,23 +154,24 @@ type Outcome = "committed" | "aborted" | "unknown";
  * What became of a transaction, by the server's word. It is asked in real time: the socket is.
  *
  * A server that crashed gives numbers again whose transactions are not in its log: one that is committed under that number may be
- * another process's. A server that starts again says when, and one that recovers by itself from a process that died begins its statistics anew.
+ * another process's. So does a standby that has taken over without having heard of them. A server that starts again, or is another one, was started
+ * at another time, and one that recovers by itself from a process that died begins its statistics anew.
  *
  * A number that such a server has not given yet is of a transaction that is not in its log, so that nothing of it can be there. A
- * standby does not know every number that its primary has given, and says nothing; one that has taken over is like a server that crashed.
+ * standby does not know every number that its primary has given, and says nothing.
  *
- * @param xid its id and its beginning, as `idColumn` gives them
+ * @param xid its id, its beginning and its server's start, as `idColumn` gives them
  */
 export const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xid: string) {
   const begunAt = monotonicMs(realClock);
-  const [id = "", at = ""] = xid.split("@");
+  const [id = "", at = "", started = ""] = xid.split("@");
   // A question to a server that does not answer lasts as long as a connection is waited for.
   do {
     const rows = yield* Effect.catch(
       sql<{ readonly status: string | null; readonly crashed: boolean }>`
         SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE pg_xact_status(${id}::text::xid8) END AS status,
-          extract(epoch FROM GREATEST(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()))
-            >= ${at}::double precision AS crashed`,
+          ${sql.literal(startedAt)} <> ${started}::text
+            OR extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()) >= ${at}::double precision AS crashed`,
       (error) => Effect.succeed(sqlStateOf(error) === notGivenYet ? [{ status: "aborted", crashed: true }] : []),
     );
     const status = rows[0]?.status;

@@ -79,9 +79,18 @@ const add = Effect.fnUntraced(function* (
   const table = partition(sql, prefix, id);
   // A table that is attached holds up no writer, and one that is made as a partition holds up all.
   yield* sql`CREATE TABLE ${table} (LIKE ${parts} INCLUDING ALL)`;
+  yield* owned(sql, prefix, table);
   yield* sql`ALTER TABLE ${parts} ATTACH PARTITION ${table} FOR VALUES IN (${sql.literal(String(id))})`;
   yield* sql`INSERT INTO ${shelves} (id, opened_at, first_seq)
     VALUES (${id}, ${serverTime(sql)}, (SELECT COALESCE(MAX(seq), 0) + 1 FROM ${runs}))`;
+});
+
+/** Gives a partition to the owner of the tables: whoever else may make it, a superuser or a member of that role, is not there to drop it. */
+const owned = Effect.fnUntraced(function* (sql: SqlClient, prefix: string, table: Fragment) {
+  const [row] = yield* sql<{ readonly owner: string; readonly own: boolean }>`
+    SELECT quote_ident(pg_get_userbyid(relowner)) AS owner, pg_get_userbyid(relowner) = current_user AS own
+    FROM pg_class WHERE oid = to_regclass(${`${prefix}parts`})`;
+  if (row !== undefined && !row.own) yield* sql`ALTER TABLE ${table} OWNER TO ${sql.literal(row.owner)}`;
 });
 
 const partition = (sql: SqlClient, prefix: string, id: number): Fragment => sql.literal(`${prefix}parts_${id}`);
