@@ -53,7 +53,11 @@ const portDefault = 5432;
 const superuser = "postgres";
 
 /** What the server is told: a test's data need not outlive the machine, and nothing listens on a port. */
-const settings = ["fsync=off", "max_connections=200", "shared_buffers=32MB", "log_min_messages=fatal"];
+const settings = [
+  ...["fsync=off", "max_connections=200", "shared_buffers=32MB", "log_min_messages=fatal"],
+  // Below PostgreSQL 14 a password is kept otherwise than its clients are asked for it here.
+  "password_encryption=scram-sha-256",
+];
 
 /** The folder of the newest PostgreSQL of this machine; undefined where there is none. */
 export const programs = (): string | undefined => {
