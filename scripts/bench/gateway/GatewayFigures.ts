@@ -37,9 +37,10 @@ export const figuresOf = (parts: ReadonlyArray<Part>): GatewayFigures | undefine
   const rowsOf = (title: string) => parts.find(({ name }) => name === title)?.rows ?? [];
   const cpu = rowsOf(cpuTitle("chat"));
   const [event, stream] = [cpu.find(isEvent), cpu.find(isStream)];
-  const rssKib = rowsOf(heldTitle(heldStreams)).find(({ what }) => what === file)?.numbers.rssKib;
+  const { heapKib = 0, rssKib } = rowsOf(heldTitle(heldStreams)).find(({ what }) => what === file)?.numbers ?? {};
   if (event === undefined || stream === undefined || rssKib === undefined) return undefined;
-  const kib = Number(rssKib.toFixed(1));
+  // A heap that had room already grows by more than its process does.
+  const kib = Number(Math.max(rssKib, heapKib).toFixed(1));
   return { pacedEventUs: usOf(event), streamUs: usOf(stream), openKiB: { value: kib, worst: kib } };
 };
 
