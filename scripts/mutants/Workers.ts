@@ -145,6 +145,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: waits, named: "is none for a worker that reaches the path" }],
   },
   {
+    name: "what a sibling says quickens the probes of a path that went down again",
+    breaks: "the spacing of probes, L10",
+    within: "hinted",
+    find: " || (!isDown && state.relapsed)",
+    replace: "",
+    proofs: [{ test: "test/paths/Reducers.test.ts", named: "keeps its schedule" }],
+  },
+  {
     name: "each worker lets a whole wave go behind an outage",
     breaks: "a provider that is back is not stormed, DESIGN 13",
     within: "firstWaveOf",

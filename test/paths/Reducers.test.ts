@@ -35,6 +35,22 @@ describe("a path", () => {
     expect(new Set(gaps.slice(2, 60))).toEqual(new Set([1_000]));
   });
 
+  it("is asked for another process's word, and stays what it is; one that went down again keeps its schedule", () => {
+    const known = State.probed(State.probing(reached, 0), works, 0, middle);
+    const doubted = State.hinted(known, true, 100);
+    expect(doubted).toEqual({ ...known, probeAt: 250 });
+    expect(State.hinted(known, false, 100)).toBe(known);
+    const down = State.probed(State.probing(known, 1_000), fails, 1_000, middle);
+    expect(State.hinted(down, true, 1_100)).toBe(down);
+    const late = { ...down, probeAt: 9_000 };
+    expect(State.hinted(late, false, 2_000)).toEqual({ ...late, probeAt: 2_000 });
+    const back = State.probed(State.probing(down, 1_250), works, 1_250, middle);
+    const again = State.unconnected(back, true, "ECONNREFUSED", 1_300, middle);
+    expect(again).toMatchObject({ state: "down", relapsed: true });
+    expect(again.probeAt).toBeGreaterThan(1_510);
+    expect(State.hinted(again, false, 1_510)).toBe(again);
+  });
+
   it("is asked at once after a wake, and often again", () => {
     let state = State.probed(State.probing(reached, 0), fails, 0, middle);
     for (let n = 0; n < 100; n += 1) state = State.probed(State.probing(state, state.probeAt), fails, state.probeAt, 1);

@@ -2,7 +2,7 @@
  * Says when a worker hangs: its process lives, and its event loop turns no more.
  *
  * A supervisor asks once a turn of its own, and counts its turns until the answer: not the time. While the machine sleeps, a container
- * is paused or a terminal has stopped all of them, the supervisor has no turn either, and whoever had none with it is not to blame.
+ * is paused or a terminal has stopped all of them, the supervisor has no turn either, and a worker that had none with it is not to blame.
  */
 
 /** From one turn of the supervisor to the next, in milliseconds. */

@@ -5,31 +5,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Option, type Scope } from "effect";
+import { Effect, Option } from "effect";
 import { retentionByVariables } from "../../../src/cli/command/Store.ts";
 import * as DemoStore from "../../../src/cli/demo/DemoStore.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { everyRun, retentionDefault } from "../../../src/recorder/retention/Retention.ts";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+import { inVariable } from "../../Variables.ts";
 import { failure, printed } from "../Printed.ts";
 import * as S from "../Stored.ts";
-
-/** A variable of the environment, until the scope ends. */
-const variable = (name: string, value: string): Effect.Effect<void, never, Scope.Scope> =>
-  Effect.asVoid(
-    Effect.acquireRelease(
-      Effect.sync(() => {
-        const before = process.env[name];
-        process.env[name] = value;
-        return before;
-      }),
-      (before) =>
-        Effect.sync(() => {
-          if (before === undefined) delete process.env[name];
-          else process.env[name] = before;
-        }),
-    ),
-  );
 
 const [time, number] = ["STREAM_RECOVERY_KEEP_RUNS", "STREAM_RECOVERY_KEEP_RUNS_MAX"];
 
@@ -61,27 +45,27 @@ describe("how long a demo and an agent keep runs", () => {
     Effect.gen(function* () {
       assert.deepStrictEqual(retentionByVariables(), retentionDefault);
       assert.isFalse(yield* keeps);
-      yield* variable(time, "forever");
+      yield* inVariable(time, "forever");
       assert.isTrue(yield* keeps);
       assert.deepInclude(retentionByVariables(), { runs: everyRun });
-      yield* variable(number, "7");
+      yield* inVariable(number, "7");
       assert.deepInclude(retentionByVariables(), { runs: 7 });
     }).pipe(Effect.scoped),
   );
 
   it.live("is refused where they say nothing that can be", () =>
     Effect.gen(function* () {
-      yield* variable(time, "");
-      yield* variable(number, "");
+      yield* inVariable(time, "");
+      yield* inVariable(number, "");
       assert.deepStrictEqual(retentionByVariables(), retentionDefault);
-      yield* variable(number, "-1");
+      yield* inVariable(number, "-1");
       const said = `$${number}: expected a whole number from 0 on, got -1`;
       assert.strictEqual(retentionByVariables(), said);
       const opened = Effect.scoped(DemoStore.open(Option.some("x.db"), true));
       assert.deepStrictEqual(failure(yield* printed(Effect.asVoid(opened))), ["refused", `demo: ${said}`]);
-      yield* variable(number, "many");
+      yield* inVariable(number, "many");
       assert.strictEqual(retentionByVariables(), `$${number}: expected a whole number from 0 on, got NaN`);
-      yield* variable(time, "59s");
+      yield* inVariable(time, "59s");
       assert.match(String(retentionByVariables()), /^\$STREAM_RECOVERY_KEEP_RUNS: expected a duration/);
     }).pipe(Effect.scoped),
   );

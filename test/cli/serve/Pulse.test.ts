@@ -24,6 +24,16 @@ describe("the pulse of a worker", () => {
     assert.strictEqual(pulse.turn(), "ask");
   });
 
+  it("hangs until it answers, also where it was taken to hang before", () => {
+    const pulse = new Pulse();
+    turns(pulse, turnsMax);
+    assert.isFalse(pulse.hangs);
+    turns(pulse, 1);
+    assert.isTrue(pulse.hangs);
+    pulse.answered();
+    assert.isFalse(pulse.hangs);
+  });
+
   it("waits for longer than the lease of its runs", () => {
     assert.isAbove(turnsMax * turnMs, leaseMsDefault);
   });

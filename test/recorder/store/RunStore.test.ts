@@ -9,6 +9,7 @@ import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as RunStore from "../../../src/recorder/store/RunStore.ts";
+import { inVariable } from "../../Variables.ts";
 import * as Folder from "../sql/SqlFolder.ts";
 
 const parsed = (address: string) => {
@@ -220,18 +221,3 @@ describe("a store", () => {
 const beginningOf = (name: string): string => name.split("/")[0] ?? name;
 
 const never = () => Effect.never;
-
-/** Sets a variable of this process for the scope. */
-const inVariable = (name: string, value: string) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const before = process.env[name];
-      process.env[name] = value;
-      return before;
-    }),
-    (before) =>
-      Effect.sync(() => {
-        if (before === undefined) delete process.env[name];
-        else process.env[name] = before;
-      }),
-  );
