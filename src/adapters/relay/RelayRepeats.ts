@@ -138,10 +138,9 @@ export class RelayRepeats {
   heard(change: RepeatChange, now: number): void {
     const { key } = change;
     if (change._tag === "Failed") this.#failed.set(key, change.failed, now);
-    else if (change._tag === "Taken") this.#failed.delete(key);
-    else if (change._tag === "Untold") this.#told.delete(key);
-    else if (change._tag === "Told")
-      this.#told.set(key, { told: change.told, idempotencyKey: change.idempotencyKey, unmarked: 0 }, now);
+    else if (change._tag === "Taken") this.#failed.take(key, now);
+    else if (change._tag === "Untold") this.#told.take(key, now);
+    else if (change._tag === "Told") this.#told.set(key, { ...change, unmarked: 0 }, now);
     else {
       const found = this.#told.get(key, now);
       if (found !== undefined) found.value.unmarked += 1;
@@ -160,12 +159,19 @@ export class RelayRepeats {
     return [...failed, ...told];
   }
 
-  /** Takes over what another process remembered before this one began. What this one has heard itself is newer. */
-  learned({ ageMs, change, unmarked }: RepeatMemory, now: number): void {
-    const { key } = change;
-    if (change._tag === "Failed") this.#failed.add(key, change.failed, now - ageMs);
-    else if (change._tag === "Told")
-      this.#told.add(key, { told: change.told, idempotencyKey: change.idempotencyKey, unmarked }, now - ageMs);
+  /**
+   * Takes over what another process remembered before this one began. What this one has heard itself is newer: that a request was
+   * taken too, which the other one had not heard when it said what it remembers.
+   */
+  learned(memories: ReadonlyArray<RepeatMemory>, now: number): void {
+    const failed = memories.flatMap(({ ageMs, change }) =>
+      change._tag === "Failed" ? [[change.key, { value: change.failed, at: now - ageMs }] as const] : [],
+    );
+    const told = memories.flatMap(({ ageMs, change, unmarked }) =>
+      change._tag === "Told" ? [[change.key, { value: { ...change, unmarked }, at: now - ageMs }] as const] : [],
+    );
+    this.#failed.add(failed, now);
+    this.#told.add(told, now);
   }
 
   #change(change: RepeatChange, now: number): void {
@@ -339,9 +345,17 @@ export class RelayRepeats {
   }
 }
 
-/** Values by key, for `repeatMs` and at most `repeatsMax`. Times are monotonic milliseconds. */
+/** A value, and when it was set. */
+interface Dated<A> {
+  readonly value: A;
+  readonly at: number;
+}
+
+/** Values by key, the oldest first, for `repeatMs` and at most `repeatsMax`. Times are monotonic milliseconds. */
 class Recent<A> {
-  readonly #values = new Map<string, { readonly value: A; readonly at: number }>();
+  readonly #values = new Map<string, Dated<A>>();
+  /** When keys were taken: what another process remembers of them is from before. */
+  readonly #taken = new Map<string, number>();
 
   get size(): number {
     return this.#values.size;
@@ -360,9 +374,15 @@ class Recent<A> {
     dropOldest(this.#values, repeatsMax);
   }
 
-  /** Sets what is not there yet. */
-  add(key: string, value: A, at: number): void {
-    if (!this.#values.has(key)) this.set(key, value, at);
+  /** Sets what is not there yet and was not taken, each at its own time: one that is older than others is forgotten before them. */
+  add(values: ReadonlyArray<readonly [string, Dated<A>]>, now: number): void {
+    const late = now - repeatMs;
+    const added = values.filter(
+      ([key]) => !this.#values.has(key) && (this.#taken.get(key) ?? Number.NEGATIVE_INFINITY) < late,
+    );
+    const all = [...this.#values, ...added].sort(([, a], [, b]) => a.at - b.at);
+    this.#values.clear();
+    for (const [key, { at, value }] of all) if (at >= late) this.set(key, value, at);
   }
 
   all(now: number): ReadonlyArray<readonly [string, { readonly value: A; readonly ageMs: number }]> {
@@ -370,8 +390,12 @@ class Recent<A> {
     return [...this.#values].map(([key, { at, value }]) => [key, { value, ageMs: Math.max(0, now - at) }]);
   }
 
-  delete(key: string): void {
+  /** Deletes a value, and remembers that it is gone. */
+  take(key: string, now: number): void {
     this.#values.delete(key);
+    this.#taken.delete(key);
+    this.#taken.set(key, now);
+    dropOldest(this.#taken, repeatsMax);
   }
 
   /** Drops what is too old, the oldest first. */

@@ -15,6 +15,7 @@ import { GatewayError, type GatewaySettings } from "../../gateway/config/Gateway
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 import type { BusEnvelope } from "../../gateway/workers/BusEnvelope.ts";
 import { BusRouter } from "../../gateway/workers/BusRouter.ts";
+import { portTo } from "../../gateway/workers/ProcessChannel.ts";
 import * as WorkerBus from "../../gateway/workers/WorkerBus.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import * as ProgramWire from "./ProgramWire.ts";
@@ -170,7 +171,7 @@ class Crew {
 
   /** The worker serves. */
   joined({ channel, worker }: WorkerProcess): void {
-    this.router.join(worker, { send: (envelope) => channel.send({ _tag: "Bus", envelope }) });
+    this.router.join(worker, portTo(channel));
     for (const name of this.#unrecovered) channel.order({ _tag: "Ended", process: name });
   }
 

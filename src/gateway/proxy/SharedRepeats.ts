@@ -70,9 +70,7 @@ export const make: Effect.Effect<RelayRepeats, never, Scope.Scope> = Effect.gen(
   );
   if (bus === undefined) return repeats;
   yield* bus.on(changed, (change) => repeats.heard(change, monotonicMs(clock)));
-  yield* bus.on(remembered, (memories) => {
-    for (const memory of memories) repeats.learned(memory, monotonicMs(clock));
-  });
+  yield* bus.on(remembered, (memories) => repeats.learned(memories, monotonicMs(clock)));
   yield* bus.onToBeTold((worker) => {
     const memories = repeats.memories(monotonicMs(clock)).filter((it) => isSendable(it));
     for (let at = 0; at < memories.length; at += memoriesMax)

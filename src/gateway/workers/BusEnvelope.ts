@@ -35,7 +35,7 @@ export const BusEnvelope = Schema.Union([
   /** A worker takes messages from now on. Only the router says so. */
   Schema.TaggedStruct("Joined", {
     from: BusMember,
-    /** What all know together is to be told to it by the one that hears this, which has been there for longest. */
+    /** What all know together is to be told to it by the one that hears this, which is of those that have been there for longest. */
     isToBeTold: Schema.optionalKey(Schema.Boolean),
   }),
   /** A worker has died: nothing comes from it any more. Only the router says so. */
@@ -46,8 +46,14 @@ export type BusEnvelope = typeof BusEnvelope.Type;
 /** What a member may send. */
 export type SentEnvelope = Exclude<BusEnvelope, { readonly _tag: "Joined" | "Left" }>;
 
+/** Whether an envelope says who is there. */
+export const isNews = ({ _tag }: BusEnvelope): boolean => _tag === "Joined" || _tag === "Left";
+
 /** The way of envelopes to one member. */
 export interface BusPort {
-  /** Gives whether the envelope was taken: not where the other end is gone, or has not taken earlier ones yet. */
+  /**
+   * Gives whether the envelope was taken: not where the other end is gone, or has not taken earlier ones yet. Who has come and who is gone
+   * (`isNews`) is taken whatever waits: one that never heard of it would pass a sibling over for good.
+   */
   readonly send: (envelope: BusEnvelope) => boolean;
 }

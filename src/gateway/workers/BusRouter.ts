@@ -4,22 +4,26 @@
 import { Result, Schema } from "effect";
 import { BusEnvelope, type BusPort } from "./BusEnvelope.ts";
 
+/** So many tell a member that comes what all know together. What both say counts once. */
+const tellersMax = 2;
+
 /** The router. */
 export class BusRouter {
   readonly #ports = new Map<number, BusPort>();
 
   /**
    * Lets a member in, and tells it of those that are there. It takes the place of one that died. What all know together is told to it by
-   * the one that has been there for longest: any other may be new itself, and wait to be told.
+   * those that have been there for longest: any other may be new itself, and wait to be told. The first of them may hang.
    */
   join(member: number, port: BusPort): void {
     this.leave(member);
     const others = [...this.#ports];
-    const eldest = others.find(([other]) => other !== 0)?.[0];
     // What they say to it at once must find it.
     this.#ports.set(member, port);
+    let tellers = 0;
     for (const [other, its] of others) {
-      its.send({ _tag: "Joined", from: member, isToBeTold: other === eldest });
+      const isToBeTold = other !== 0 && tellers < tellersMax;
+      if (its.send({ _tag: "Joined", from: member, isToBeTold }) && isToBeTold) tellers += 1;
       port.send({ _tag: "Joined", from: other, isToBeTold: false });
     }
   }

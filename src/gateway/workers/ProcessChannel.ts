@@ -1,6 +1,8 @@
 /**
  * Sends messages over the pipe between a supervisor and a worker (node:child_process). What is not taken yet is counted and bounded.
  */
+import { type BusPort, isNews } from "./BusEnvelope.ts";
+import type { SupervisorMessage } from "./WorkerControl.ts";
 
 /** One end of the pipe: `process` in a worker, a worker's process in the supervisor. */
 interface Pipe {
@@ -34,3 +36,8 @@ export class ProcessChannel<Message> {
     return true;
   };
 }
+
+/** The way of envelopes to a worker: those that must arrive, and those that may be lost. */
+export const portTo = ({ order, send }: ProcessChannel<SupervisorMessage>): BusPort => ({
+  send: (envelope) => (isNews(envelope) ? order : send)({ _tag: "Bus", envelope }),
+});

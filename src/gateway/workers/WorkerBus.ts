@@ -58,7 +58,7 @@ export class WorkerBus extends Context.Service<
     ) => Effect.Effect<void, never, Scope.Scope>;
     /** Tells of each worker that takes messages from now on, while the scope lives: it has heard nothing of what was told before. */
     readonly onJoined: (listener: (worker: number) => void) => Effect.Effect<void, never, Scope.Scope>;
-    /** As `onJoined`, of those to which this worker is to tell what all know together: no sibling does. */
+    /** As `onJoined`, of those to which this worker is to tell what all know together: one sibling at most does, too. */
     readonly onToBeTold: (listener: (worker: number) => void) => Effect.Effect<void, never, Scope.Scope>;
     /** Tells of each worker that has died while the scope lives: what was said to it is lost. */
     readonly onLeft: (listener: (worker: number) => void) => Effect.Effect<void, never, Scope.Scope>;

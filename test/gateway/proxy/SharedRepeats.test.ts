@@ -5,10 +5,12 @@ import {
   RelayRepeats,
   remainingBudget,
   repeatMs,
+  repeatsMax,
   unmarkedRepeatsMax,
 } from "../../../src/adapters/relay/RelayRepeats.ts";
 import * as SharedRepeats from "../../../src/gateway/proxy/SharedRepeats.ts";
 import type { BusEnvelope } from "../../../src/gateway/workers/BusEnvelope.ts";
+import { BusRouter } from "../../../src/gateway/workers/BusRouter.ts";
 import { WorkerBus } from "../../../src/gateway/workers/WorkerBus.ts";
 import { members, newcomer } from "../workers/Members.ts";
 
@@ -115,9 +117,76 @@ describe("the memory of failed requests of several workers", () => {
       yield* older.put(request("a"), failed);
       yield* older.put(request("b"), failed);
       yield* newer.put(request("a"), { ...failed, run_id: "run_2" });
-      for (const memory of older.memories(0)) newer.learned(memory, 0);
+      newer.learned(older.memories(0), 0);
       assert.strictEqual((yield* newer.take(request("a")))?.run_id, "run_2");
       assert.strictEqual((yield* newer.take(request("b")))?.run_id, "run_1");
+    }),
+  );
+
+  it.effect("of a worker that comes brings nothing back that was taken meanwhile, and makes nothing young again", () =>
+    Effect.gen(function* () {
+      const { first, router } = yield* two;
+      yield* first.put(request("a"), failed);
+      yield* first.tell(request("b"), told);
+      yield* TestClock.adjust(repeatMs / 2);
+      yield* first.put(request("c"), failed);
+      const come = yield* newcomer(2, router, 2);
+      const third = yield* Effect.provideService(SharedRepeats.make, WorkerBus, come.bus);
+      const late: Array<BusEnvelope> = [];
+      const isMemory = (it: BusEnvelope) => it._tag === "Notice" && it.topic === "repeats_remembered";
+      router.join(2, { send: (it) => (isMemory(it) ? late.push(structuredClone(it)) > 0 : come.port.send(it)) });
+      assert.isAbove(late.length, 0);
+      assert.strictEqual(yield* spentOf(first, "a"), 1);
+      yield* first.completed(request("b"));
+      for (const one of late) come.port.send(one);
+      assert.strictEqual(yield* spentOf(third, "a"), 3, "it was taken");
+      assert.isUndefined(yield* third.recall(request("b", again)), "another run of it has completed");
+      assert.strictEqual(yield* spentOf(third, "c"), 1);
+      for (const one of late) come.port.send(one);
+      assert.strictEqual(yield* spentOf(third, "c"), 3, "it was taken, and another one remembered it too");
+    }),
+  );
+
+  it.effect("of a worker that comes forgets the oldest first, whoever has met it", () =>
+    Effect.gen(function* () {
+      const [older, newer] = [new RelayRepeats(), new RelayRepeats()];
+      yield* older.put(request("a"), failed);
+      yield* TestClock.adjust(repeatMs / 2);
+      yield* older.put(request("b"), failed);
+      yield* TestClock.adjust(1);
+      for (let n = 1; n < repeatsMax; n += 1) yield* newer.put(request(`own ${n}`), failed);
+      newer.learned(older.memories(repeatMs / 2 + 1), repeatMs / 2 + 1);
+      assert.strictEqual(yield* spentOf(newer, "own 1"), 1);
+      assert.strictEqual(yield* spentOf(newer, "a"), 3, "there was no room for it");
+      assert.strictEqual(yield* spentOf(newer, "b"), 1);
+      const late = new RelayRepeats();
+      yield* late.put(request("own"), failed);
+      late.learned(older.memories(repeatMs / 2 + 1), repeatMs / 2 + 1);
+      yield* late.take(request("own"));
+      yield* TestClock.adjust(repeatMs / 2);
+      yield* late.take(request("b"));
+      assert.isTrue(late.isEmpty, "and nothing that is over is kept behind what is not");
+    }),
+  );
+
+  it.effect("of a worker that comes is told by another one where the one that was there for longest hangs", () =>
+    Effect.gen(function* () {
+      const router = new BusRouter();
+      const hung = yield* newcomer(1, router, 3);
+      router.join(1, { send: () => true });
+      yield* Effect.provideService(SharedRepeats.make, WorkerBus, hung.bus);
+      const [second, third] = yield* Effect.forEach([2, 3], (self) =>
+        Effect.gen(function* () {
+          const end = yield* newcomer(self, router, 3);
+          const made = yield* Effect.provideService(SharedRepeats.make, WorkerBus, end.bus);
+          if (self === 2) yield* made.put(request("a"), failed);
+          end.join();
+          return made;
+        }),
+      );
+      if (second === undefined || third === undefined) return assert.fail();
+      assert.strictEqual(yield* spentOf(third, "a"), 1);
+      assert.strictEqual(yield* spentOf(second, "a"), 3, "it was taken");
     }),
   );
 

@@ -2,7 +2,9 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, References, Schema } from "effect";
 import { TestClock } from "effect/testing";
 import type { BusEnvelope } from "../../../src/gateway/workers/BusEnvelope.ts";
+import { ProcessChannel, portTo, unsentMax } from "../../../src/gateway/workers/ProcessChannel.ts";
 import * as WorkerBus from "../../../src/gateway/workers/WorkerBus.ts";
+import type { SupervisorMessage } from "../../../src/gateway/workers/WorkerControl.ts";
 import { notice, query, replyMsDefault } from "../../../src/gateway/workers/WorkerMessage.ts";
 import { members } from "./Members.ts";
 
@@ -46,20 +48,49 @@ describe("the bus between workers", () => {
     }),
   );
 
-  it.effect("has a worker that comes told by one that was there, by the one that has been there for longest", () =>
+  it.effect("has a worker that comes told by the two that have been there for longest", () =>
     Effect.gen(function* () {
-      const { ends, router } = yield* members(3);
+      const { ends, router } = yield* members(4);
       const told: Array<string> = [];
       for (const { bus } of ends) yield* bus.onToBeTold((worker) => told.push(`${bus.self}>${worker}`));
       const [first, second] = ends;
       first?.join();
       second?.join();
-      assert.deepStrictEqual(told.splice(0), ["2>1", "3>2"]);
-      router.leave(3);
+      assert.deepStrictEqual(told.splice(0), ["2>1", "3>1", "3>2", "4>2"]);
+      for (const gone of [3, 4]) router.leave(gone);
       second?.join();
       assert.deepStrictEqual(told, ["1>2"]);
     }),
   );
+
+  it.effect("has another one tell it in the place of one that is gone", () =>
+    Effect.gen(function* () {
+      const { router } = yield* members(0);
+      const said: Array<string> = [];
+      const port = (worker: number, isThere: boolean) => ({
+        send: (it: BusEnvelope) => {
+          if (it._tag === "Joined" && it.isToBeTold === true) said.push(`${worker}>${it.from}`);
+          return isThere;
+        },
+      });
+      for (const worker of [1, 2, 3, 4]) router.join(worker, port(worker, worker > 1));
+      assert.deepStrictEqual(said, ["1>2", "1>3", "2>3", "1>4", "2>4", "3>4"]);
+    }),
+  );
+
+  it("says who has come and who is gone to a worker that takes nothing else, too", () => {
+    const arrived: Array<unknown> = [];
+    const channel = new ProcessChannel<SupervisorMessage>({
+      connected: true,
+      send: (message) => arrived.push(message) > 0,
+    });
+    const port = portTo(channel);
+    const notice = { _tag: "Notice", topic: "said", from: 1, to: 2, body: "" } as const;
+    for (let n = 0; n < unsentMax; n += 1) assert.isTrue(port.send(notice));
+    assert.isFalse(port.send(notice));
+    for (const _tag of ["Joined", "Left"] as const) assert.isTrue(port.send({ _tag, from: 3 }));
+    assert.lengthOf(arrived, unsentMax + 2);
+  });
 
   it.effect(
     "tells who asks a worker that is not there, dies, does not listen, fails, is late or says something else",
