@@ -40,14 +40,14 @@ export class Hold {
   /** Lets those go that waited; there is none before somebody did. */
   waves: Waves | undefined;
 
-  constructor(key: string, scope: Scope, kind: Refusal["kind"], until: number, now: number) {
+  constructor(key: string, scope: Scope, kind: Refusal["kind"], until: number, heardAt: number) {
     this.key = key;
     this.path = scope.path;
     this.credential = kind === "overloaded" ? undefined : scope.credential;
     this.model = scope.model === undefined ? undefined : label(scope.model);
     this.kind = kind;
     this.heardBy = scope.credential;
-    this.heardAt = now;
+    this.heardAt = heardAt;
     this.until = until;
   }
 
@@ -63,13 +63,13 @@ export class Hold {
   }
 
   /** Another refusal of the same scope. The longer wait wins; the one that a trial or a later wave meets stands for itself. */
-  heard({ credential }: Scope, waitMs: number, now: number): void {
+  heard({ credential }: Scope, waitMs: number, now: number, heardAt: number): void {
     const over = now >= this.until;
     const until = now + waitMs;
     this.until = over || this.trial !== undefined ? until : Math.max(this.until, until);
     if (over) this.heardBy = credential;
     else if (this.heardBy !== credential) this.heardBy = undefined;
-    this.heardAt = now;
+    this.heardAt = over ? heardAt : Math.max(this.heardAt, heardAt);
     this.trial = undefined;
     this.waves = undefined;
   }
@@ -95,6 +95,11 @@ export interface HoldKeys {
 export const holdKeysOf = ({ path, credential, model }: Scope): HoldKeys => {
   const overload = `${path}\n${modelKey(model)}`;
   return { limit: `${overload}\n${credential}`, overload };
+};
+
+const keyOf = (scope: Scope, kind: Refusal["kind"]): string => {
+  const keys = holdKeysOf(scope);
+  return kind === "overloaded" ? keys.overload : keys.limit;
 };
 
 /** All cooldowns of a process, the one that was heard last at the end. */
@@ -132,20 +137,28 @@ export class Cooldowns {
     return undefined;
   }
 
-  /** A provider has refused. One that is about a single request holds no other. */
-  refused(scope: Scope, refusal: Refusal, now: number): void {
+  /**
+   * A provider has refused. One that is about a single request holds no other.
+   *
+   * @param heardAt when it did, which may have been at another process
+   */
+  refused(scope: Scope, refusal: Refusal, now: number, heardAt = now): void {
     if (refusal.onlyThis || !(refusal.waitMs > 0)) return;
     const waitMs = Math.min(refusal.waitMs, waitMaxMs);
-    const keys = holdKeysOf(scope);
-    const key = refusal.kind === "overloaded" ? keys.overload : keys.limit;
+    const key = keyOf(scope, refusal.kind);
     const known = this.#current(key, now);
     this.#holds.delete(key);
     if (known !== undefined) {
-      known.heard(scope, waitMs, now);
+      known.heard(scope, waitMs, now, heardAt);
       this.#holds.set(key, known);
     } else if (this.#makeRoom()) {
-      this.#holds.set(key, new Hold(key, scope, refusal.kind, now + waitMs, now));
+      this.#holds.set(key, new Hold(key, scope, refusal.kind, now + waitMs, heardAt));
     }
+  }
+
+  /** What is left of the wait of one kind, in milliseconds. */
+  leftOf(scope: Scope, kind: Refusal["kind"], now: number): number {
+    return Math.max(0, (this.#holds.get(keyOf(scope, kind))?.until ?? now) - now);
   }
 
   /** Those that are waited for move to the end, so that the search for room stays short. */

@@ -95,6 +95,11 @@ export class PathTable {
     };
   }
 
+  /** What is left of the wait of one kind for a scope, whatever else holds it. */
+  leftOf(scope: Scope, kind: Refusal["kind"]): number {
+    return this.#cooldowns.leftOf(scope, kind, this.#world.now());
+  }
+
   isOpen(scope: Scope): boolean {
     if (this.#isClosed) return true;
     const entry = this.#entries.get(scope.path);
@@ -147,10 +152,11 @@ export class PathTable {
     this.#settle(entry, now);
   }
 
-  refused(scope: Scope, refusal: Refusal): void {
+  /** @param agoMs milliseconds since then: another process may have heard it */
+  refused(scope: Scope, refusal: Refusal, agoMs = 0): void {
     const now = this.#world.now();
     const entry = this.#entry(scope.path, now);
-    this.#cooldowns.refused(scope, refusal, now);
+    this.#cooldowns.refused(scope, refusal, now, now - agoMs);
     if (!refusal.onlyThis) entry.waves?.refused(now);
     entry.hasNews = true;
     this.#step(entry, now);

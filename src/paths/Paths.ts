@@ -76,7 +76,7 @@ const ask = (way: PathWay): Effect.Effect<Probed> =>
 export type Siblings = Pick<TableWorld, "found" | "processes">;
 
 /** The paths of one of several processes. */
-export interface PathsAmong extends Pick<PathTable, "heard" | "words"> {
+export interface PathsAmong extends Pick<PathTable, "heard" | "leftOf" | "refused" | "words"> {
   readonly own: PathsService;
 }
 
@@ -198,6 +198,8 @@ export const makeAmong = (siblings: Siblings): Effect.Effect<PathsAmong, never, 
   Effect.map(kept(siblings), (table) => ({
     own: serviceOf(table),
     heard: (path, word) => table.heard(path, word),
+    leftOf: (scope, kind) => table.leftOf(scope, kind),
+    refused: (scope, refusal, agoMs) => table.refused(scope, refusal, agoMs),
     words: () => table.words(),
   }));
 

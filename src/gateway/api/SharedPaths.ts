@@ -13,7 +13,7 @@ import { Clock, Effect, Layer, Option, Queue, Schema, type Scope } from "effect"
 import * as CredentialDigest from "../../client/CredentialDigest.ts";
 import { dropOldest, Label, Milliseconds } from "../../domain/Limits.ts";
 import { cooldownsMax } from "../../paths/Cooldowns.ts";
-import { makeAmong, Paths, type PathsService } from "../../paths/Paths.ts";
+import { makeAmong, Paths, type PathsAmong } from "../../paths/Paths.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { OutageLog } from "../../recorder/shared/OutageLog.ts";
@@ -31,6 +31,8 @@ const Refused = Schema.Struct({
   model: Schema.UndefinedOr(Label),
   kind: Schema.Literals(["rate_limited", "overloaded"]),
   waitMs: Milliseconds,
+  /** Milliseconds since it was announced, of one that a worker is told which comes later. */
+  agoMs: Schema.optionalKey(Milliseconds),
 });
 
 /** A provider has announced a wait. */
@@ -56,12 +58,13 @@ export const layer: Layer.Layer<Paths> = Layer.effect(
   Paths,
   Effect.gen(function* () {
     const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
-    const own = bus === undefined ? yield* Paths.make : yield* among(bus);
     const facts = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder))?.shared;
-    if (bus === undefined && facts === undefined) return own;
-    const heard = ({ credential, kind, model, path, waitMs }: Refused) =>
-      own.refused({ path, credential, model }, { kind, waitMs, onlyThis: false });
-    const told = bus === undefined ? undefined : yield* toldTo(bus, own, heard);
+    if (bus === undefined && facts === undefined) return yield* Paths.make;
+    const paths = bus === undefined ? yield* makeAmong({}) : yield* among(bus);
+    const { own } = paths;
+    const heard = ({ agoMs, credential, kind, model, path, waitMs }: Refused) =>
+      paths.refused({ path, credential, model }, { kind, waitMs, onlyThis: false }, agoMs);
+    const told = bus === undefined ? undefined : yield* toldTo(bus, paths, heard);
     const stored = facts === undefined ? undefined : yield* storedIn(facts, heard);
     return {
       ...own,
@@ -80,42 +83,57 @@ export const layer: Layer.Layer<Paths> = Layer.effect(
 /** The paths of one of several workers. Each asks a path itself, and is told when there is something to ask. */
 const among = Effect.fnUntraced(function* (
   bus: WorkerBus["Service"],
-): Effect.fn.Return<PathsService, never, Scope.Scope> {
-  const { heard, own, words } = yield* makeAmong({
+): Effect.fn.Return<PathsAmong, never, Scope.Scope> {
+  const paths = yield* makeAmong({
     found: (path, word) => void bus.tell(found, { path, word }),
     processes: () => bus.others().length + 1,
   });
-  yield* bus.on(found, ({ path, word }) => heard(path, word));
+  yield* bus.on(found, ({ path, word }) => paths.heard(path, word));
   yield* bus.onToBeTold((worker) => {
-    for (const [path, word] of words()) bus.tell(found, { path, word }, worker);
+    for (const [path, word] of paths.words()) bus.tell(found, { path, word }, worker);
   });
-  return own;
+  return paths;
 });
+
+/** A wait, when it was announced and when it is over. */
+interface Known {
+  readonly word: Refused;
+  readonly at: number;
+  readonly until: number;
+}
 
 /** Tells the siblings of waits, and hears of theirs. Gives how they are told of one. */
 const toldTo = Effect.fnUntraced(function* (
   bus: WorkerBus["Service"],
-  own: PathsService,
+  paths: PathsAmong,
   heard: (word: Refused) => void,
 ): Effect.fn.Return<(word: Refused) => void, never, Scope.Scope> {
   const clock = yield* Clock.Clock;
-  const known = new Map<string, { readonly word: Refused; readonly until: number }>();
-  const keep = (word: Refused): void => {
+  const known = new Map<string, Known>();
+  const keep = ({ agoMs = 0, ...word }: Refused): void => {
     const key = keyOf(word);
-    const until = Math.max(monotonicMs(clock) + word.waitMs, known.get(key)?.until ?? 0);
+    const now = monotonicMs(clock);
+    const until = Math.max(now + word.waitMs, known.get(key)?.until ?? 0);
     known.delete(key);
-    known.set(key, { word, until });
+    known.set(key, { word, at: now - agoMs, until });
     dropOldest(known, cooldownsMax);
   };
+  /** A second sibling says it, too: a request that went meanwhile may have found that it is over. */
+  const isKnown = (word: Refused): boolean => {
+    const it = word.agoMs === undefined ? undefined : known.get(keyOf(word));
+    return it !== undefined && it.until + laterMs > monotonicMs(clock) + word.waitMs;
+  };
   yield* bus.on(refused, (word) => {
+    if (isKnown(word)) return;
     heard(word);
     keep(word);
   });
   yield* bus.onToBeTold((worker) => {
-    for (const { until, word } of known.values()) {
+    const now = monotonicMs(clock);
+    for (const { at, until, word } of known.values()) {
       // A run that went meanwhile may have found that it is over.
-      const waitMs = Math.min(until - monotonicMs(clock), own.standing(word, Number.POSITIVE_INFINITY).cooldownMs);
-      if (waitMs > 0) bus.tell(refused, { ...word, waitMs }, worker);
+      const waitMs = Math.min(until - now, paths.leftOf(word, word.kind));
+      if (waitMs > 0) bus.tell(refused, { ...word, waitMs, agoMs: Math.max(0, now - at) }, worker);
     }
   });
   return (word) => {
@@ -139,9 +157,9 @@ const storedIn = Effect.fnUntraced(function* (
     Effect.catch(Effect.andThen(asked, outage.worked), ({ message }) => outage.failed(message));
   let known: ReadonlySet<string> = new Set();
   const look = Effect.map(facts.all("cooldown"), (all) => {
-    for (const { leftMs, node, stamp, value } of all) {
+    for (const { ageMs, leftMs, node, stamp, value } of all) {
       const word = node === facts.node || known.has(stamp) ? undefined : Option.getOrUndefined(readRefused(value));
-      if (word !== undefined) heard({ ...word, waitMs: Math.ceil(leftMs) });
+      if (word !== undefined) heard({ ...word, waitMs: Math.ceil(leftMs), agoMs: Math.max(0, ageMs) });
     }
     known = new Set(all.map(({ stamp }) => stamp));
   });

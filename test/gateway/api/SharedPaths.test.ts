@@ -35,15 +35,28 @@ const way = (isWell: () => boolean) => {
   return { asked, way: { probe, dropIdle: () => undefined } };
 };
 
+const admission = { scope, maxRetryAfterMs: 60_000, withinMs: 600_000, told: () => {} };
+
 /** What is due now, and what that makes due. */
 const settled = TestClock.adjust(1);
 
 /** A request that waits for as long as it must; gives whether it went. */
 const waits = Effect.fnUntraced(function* (paths: Paths["Service"]) {
   const it = { went: false };
-  const admission = { scope, maxRetryAfterMs: 60_000, withinMs: 600_000, told: () => {}, hold: () => (it.went = true) };
-  yield* Effect.forkScoped(paths.admit(admission), { startImmediately: true });
+  const hold = () => (it.went = true);
+  yield* Effect.forkScoped(paths.admit({ ...admission, hold }), { startImmediately: true });
   return it;
+});
+
+/** A request that keeps what another one heard for no longer than a millisecond, and is answered: the wait is over. */
+const findsItOver = Effect.fnUntraced(function* (paths: Paths["Service"]) {
+  let over = () => {};
+  const hold = (leave: () => void) => (over = leave);
+  yield* Effect.forkScoped(paths.admit({ ...admission, maxRetryAfterMs: 1, hold }), { startImmediately: true });
+  yield* TestClock.adjust(10);
+  paths.answered(scope);
+  over();
+  yield* settled;
 });
 
 const stateOf = (paths: Paths["Service"]) => paths.list().find(({ path }) => path === scope.path)?.state;
@@ -205,6 +218,62 @@ describe("waits that a provider announces to one of several workers", () => {
       assert.isFalse(third.isOpen({ ...scope, model: undefined }));
       assert.isTrue(third.isOpen(over));
       assert.isTrue(third.isOpen({ ...scope, credential: "d".repeat(32) }));
+    }),
+  );
+
+  it.effect("are told to one that comes for as long as each of them holds, whatever else does", () =>
+    Effect.gen(function* () {
+      const { first, router } = yield* two;
+      first.refused(scope, { ...refusal, waitMs: 60_000 });
+      yield* findsItOver(first);
+      assert.isTrue(first.isOpen(scope));
+      first.refused(scope, { ...refusal, kind: "overloaded", waitMs: 60_000 });
+      const come = yield* newcomer(2, router, 2);
+      const third = yield* built(come);
+      come.join();
+      assert.deepStrictEqual(
+        third.list().flatMap(({ cooldowns }) => cooldowns.map(({ kind }) => kind)),
+        ["overloaded"],
+      );
+    }),
+  );
+
+  it.effect("are as old for one that comes as they are", () =>
+    Effect.gen(function* () {
+      const { first, router } = yield* two;
+      first.refused(scope, { ...refusal, waitMs: 100_000 });
+      const crowded = { ...scope, model: "crowded" };
+      first.refused(crowded, { ...refusal, kind: "overloaded", waitMs: 100_000 });
+      yield* TestClock.adjust(50_000);
+      const come = yield* newcomer(2, router, 2);
+      const third = yield* built(come);
+      come.join();
+      for (const paths of [first, third]) {
+        assert.strictEqual(paths.standing(scope, 60_000).cooldownMs, 10_000);
+        assert.strictEqual(paths.standing(scope, 200_000).cooldownMs, 50_000);
+        assert.isFalse(paths.isOpen(crowded));
+        assert.isTrue(paths.isOpen({ ...crowded, credential: "d".repeat(32) }));
+      }
+    }),
+  );
+
+  it.effect("are not brought back by a second one that tells of them, and a longer one is", () =>
+    Effect.gen(function* () {
+      const { first, router, second } = yield* two;
+      first.refused(scope, { ...refusal, waitMs: 60_000 });
+      const come = yield* newcomer(3, router, 3);
+      const third = yield* built(come);
+      const late: Array<BusEnvelope> = [];
+      router.join(3, {
+        send: (it) => (it._tag === "Notice" && it.from === 2 ? late.push(it) > 0 : come.port.send(it)),
+      });
+      yield* findsItOver(third);
+      assert.isAbove(late.length, 0);
+      for (const it of late.splice(0)) come.port.send(it);
+      assert.isTrue(third.isOpen(scope));
+      second.refused(scope, { ...refusal, waitMs: 90_000 });
+      for (const it of late.splice(0)) come.port.send(it);
+      assert.strictEqual(third.standing(scope, 600_000).cooldownMs, 90_000);
     }),
   );
 

@@ -51,6 +51,18 @@ describe("waits that a provider announces to one of several gateways", () => {
     }).pipe(Effect.scoped),
   );
 
+  it.effect("are as old at a gateway that starts meanwhile as they are", () =>
+    Effect.gen(function* () {
+      const { first, node } = yield* nodes;
+      first.refused(scope, { ...refusal, waitMs: 100_000 });
+      yield* TestClock.adjust(50_000);
+      const third = yield* node;
+      yield* told;
+      assert.isAtMost(cooldownMs(third), 10_000);
+      assert.isAbove(cooldownMs(third), 9_000);
+    }).pipe(Effect.scoped),
+  );
+
   it.effect("are found by the next look where their word was lost", () =>
     Effect.gen(function* () {
       const { first, second, store } = yield* nodes;
