@@ -1,7 +1,7 @@
 /**
  * Reads commands and flags of the command line out of what it answers to `--help`.
  */
-import { NodeServices } from "@effect/platform-node";
+import * as NodeServices from "@effect/platform-node/NodeServices";
 import { Effect, Option } from "effect";
 import { CliOutput, Command, type HelpDoc } from "effect/cli";
 import { root } from "../../src/cli/main.ts";
@@ -52,7 +52,7 @@ const helpOf = async (path: ReadonlyArray<string>): Promise<HelpDoc.HelpDoc> => 
   const presenter: CliOutput.Presenter = {
     present: (event) => Effect.sync(() => event._tag === "Help" && shown.push(event.helpDoc)),
   };
-  await Command.runWith(root, { version: "" })([...path, "--help"]).pipe(
+  await Command.runWith(await root(path[0]), { version: "" })([...path, "--help"]).pipe(
     Effect.ignore,
     Effect.provideService(CliOutput.Presenter, presenter),
     Effect.provide(NodeServices.layer),

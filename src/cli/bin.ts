@@ -32,6 +32,6 @@ for (const stream of [process.stdout, process.stderr]) {
 
 const { start } = await import("./main.ts");
 
-start();
+await start();
 
 export {};

@@ -1,37 +1,31 @@
 /**
- * Puts the commands of `stream-recovery` together. To add one, write its file and name it in `commands`.
+ * Puts the commands of `stream-recovery` together. To add one, write its file and name it in `files`.
  */
 import { readFileSync } from "node:fs";
-import { NodeRuntime, NodeServices } from "@effect/platform-node";
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime";
+import * as NodeServices from "@effect/platform-node/NodeServices";
 import { Cause, Effect, Logger, Runtime, Schema } from "effect";
 import { CliOutput, Command } from "effect/cli";
-import { agentCommand } from "./agent.ts";
-import { backtestCommand } from "./backtest.ts";
 import * as Signals from "./command/Signals.ts";
 import { presenter } from "./command/Usage.ts";
-import { conformanceCommand } from "./conformance.ts";
-import { decideCommand } from "./decide.ts";
-import { demoCommand } from "./demo.ts";
-import { faultsCommand } from "./faults.ts";
-import { pathsCommand } from "./paths.ts";
-import { policyCommand } from "./policy.ts";
-import { recoverCommand } from "./recover.ts";
-import { runsCommand } from "./runs.ts";
-import { serveCommand } from "./serve.ts";
 
-const commands = [
-  demoCommand,
-  serveCommand,
-  runsCommand,
-  pathsCommand,
-  recoverCommand,
-  backtestCommand,
-  decideCommand,
-  policyCommand,
-  faultsCommand,
-  conformanceCommand,
-  agentCommand,
-] as const;
+/**
+ * The commands, in the order of the help. Each is loaded when it is named: `runs` alone is 550 modules with what it imports, and
+ * all of them are 1,150, each of which a start reads, compiles and links.
+ */
+const files = {
+  demo: async () => (await import("./demo.ts")).demoCommand,
+  serve: async () => (await import("./serve.ts")).serveCommand,
+  runs: async () => (await import("./runs.ts")).runsCommand,
+  paths: async () => (await import("./paths.ts")).pathsCommand,
+  recover: async () => (await import("./recover.ts")).recoverCommand,
+  backtest: async () => (await import("./backtest.ts")).backtestCommand,
+  decide: async () => (await import("./decide.ts")).decideCommand,
+  policy: async () => (await import("./policy.ts")).policyCommand,
+  faults: async () => (await import("./faults.ts")).faultsCommand,
+  conformance: async () => (await import("./conformance.ts")).conformanceCommand,
+  agent: async () => (await import("./agent.ts")).agentCommand,
+};
 
 const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String }));
 
@@ -39,18 +33,29 @@ const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String })
 const version = (): string =>
   Schema.decodeSync(Manifest)(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
 
-/** The whole command line: what `start` runs, and what the docs print their tables of commands and flags from. */
-export const root = Command.make("stream-recovery").pipe(
-  Command.withDescription(
-    "Recovers broken LLM streams where facts prove that nothing is duplicated, and asks where not",
-  ),
-  Command.withSubcommands(commands),
-);
+/**
+ * The command line: what `start` runs, and what the docs print their tables of commands and flags from.
+ *
+ * @param first the first argument; where it names a command no other is loaded, and else (help, completions, a name that there
+ *   is not) all are
+ */
+export const root = async (first?: string) => {
+  const loads = Object.entries(files);
+  const named = loads.filter(([name]) => name === first);
+  const commands = await Promise.all((named.length === 0 ? loads : named).map(([, load]) => load()));
+  return Command.make("stream-recovery").pipe(
+    Command.withDescription(
+      "Recovers broken LLM streams where facts prove that nothing is duplicated, and asks where not",
+    ),
+    Command.withSubcommands(commands),
+  );
+};
 
 /** Runs the command that the process's arguments name, and exits with its code. Logs go to stderr, and stdout holds the result alone. */
-export const start = (): void => {
+export const start = async (): Promise<void> => {
   Signals.watch();
-  root.pipe(
+  const command = await root(process.argv[2]);
+  command.pipe(
     Command.run({ version: version() }),
     Effect.catchTag("ShowHelp", ({ errors }) =>
       errors.length === 0 ? Effect.void : Effect.fail(new BadUsage({ reason: "bad_usage" })),

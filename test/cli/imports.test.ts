@@ -63,6 +63,13 @@ const nodesAlone: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 const runtime: string = "bun";
 
+/** Has a process say each module that it loads, on stderr. */
+const teller = `data:text/javascript,${encodeURIComponent(`
+  import { registerHooks } from "node:module";
+  const load = (url, context, next) => (process.stderr.write(url + "\\n"), next(url, context));
+  registerHooks({ load });
+`)}`;
+
 describe("what the command line loads", () => {
   const loaded = loadedBy(join(src, "cli/bin.ts"));
 
@@ -81,6 +88,22 @@ describe("what the command line loads", () => {
       /^(?:fs|path|os|http|net|stream|util|crypto|url|zlib)(?:\/|$)/.test(specifier),
     );
     assert.deepStrictEqual(bare, []);
+  });
+
+  it("of a command that is named is that command alone: no other, no client of Redis, which a barrel brings", () => {
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      ["--no-warnings", "--import", teller, join(src, "cli/bin.ts"), "policy", "--json"],
+      { encoding: "utf8" },
+    );
+    assert.strictEqual(status, 0, stderr);
+    const files = stderr.split("\n").filter((line) => line.startsWith("file:"));
+    const rooms = new Set(files.flatMap((url) => /\/src\/(\w+)\//.exec(url)?.[1] ?? []));
+    assert.sameMembers([...rooms], ["cli", "domain", "policy"]);
+    assert.deepStrictEqual(
+      files.filter((url) => /redis|undici|\/cli\/(?:demo|serve|agent|runs)\b/.test(url)),
+      [],
+    );
   });
 
   const hasBun = spawnSync(runtime, ["--version"]).status === 0;

@@ -159,6 +159,16 @@ const srcBans: ReadonlyArray<Ban> = [
     good: "const free: Bench.Free = () => run; this.#free = free;",
   },
   {
+    // It imports a client of Redis, seven hundred files, with every start of the command line.
+    banned: "the barrel of platform-node",
+    use: "the module itself, as in @effect/platform-node/NodeServices",
+    in: /^(src|test|scripts)\/.*\.ts$/,
+    search: "text",
+    pattern: /(?:from|import\()\s*"@effect\/platform-node"/g,
+    bad: ["src/cli/Bad.ts", ['import { NodeServices } from "@effect/', 'platform-node";'].join("")],
+    good: 'import * as NodeServices from "@effect/platform-node/NodeServices";',
+  },
+  {
     banned: "sleeping in a test",
     use: "TestClock, or a Deferred that the event completes",
     in: /^test\/.*\.ts$/,

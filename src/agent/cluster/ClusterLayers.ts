@@ -5,7 +5,7 @@
  * No message is kept by the cluster: a call is sent again by its caller, and what has been done stands in the journal.
  */
 import { timingSafeEqual } from "node:crypto";
-import { NodeClusterSocket } from "@effect/platform-node";
+import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket";
 import { Cause, Context, Effect, Layer, Option, type Scope } from "effect";
 import {
   Entity,

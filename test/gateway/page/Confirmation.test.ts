@@ -2,7 +2,7 @@
  * Answers the same questions on the page, through the API and on the command line: a retry that may run something again needs a
  * second word at each of them, and no other answer does.
  */
-import { NodeServices } from "@effect/platform-node";
+import * as NodeServices from "@effect/platform-node/NodeServices";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, Option, type Scope } from "effect";
 import { answer } from "../../../src/cli/runs/answer.ts";

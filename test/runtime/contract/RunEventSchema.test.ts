@@ -1,5 +1,5 @@
 /** What a run gives travels: every event and its end, over JSON and over Effect's Rpc, as data and without a secret. */
-import { NodeHttpServer } from "@effect/platform-node";
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit, Layer, Schema, Stream } from "effect";
 import { HttpRouter } from "effect/http";

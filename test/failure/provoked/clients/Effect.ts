@@ -1,7 +1,7 @@
 /**
  * Effect's HttpClient over each of its three backends on Node.
  */
-import { NodeHttpClient } from "@effect/platform-node";
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient";
 import { Effect, Layer, Stream } from "effect";
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http";
 import { type Ask, body, type Client } from "./Client.ts";
