@@ -24,7 +24,7 @@ export type { RunQuery } from "./RunFilter.ts";
 export interface PruneQuery {
   /** Runs that ended before this wall clock time, in milliseconds since the epoch. */
   readonly endedBefore?: number;
-  /** Keep at most this many ended runs, the newest. */
+  /** Keep at most this many ended runs, those that ended last. */
   readonly keep?: number;
 }
 
@@ -329,10 +329,12 @@ const list = (records: Map<string, RunRecord.RunRecord>, query: RunQuery = {}) =
 };
 
 const prune = (records: Map<string, RunRecord.RunRecord>, { endedBefore, keep }: PruneQuery): number => {
+  const endOf = ({ end }: RunRecord.RunRecord) => end?.at ?? 0;
   const ended = [...records.values()].filter((record) => record.state === "ended").reverse();
+  ended.sort((a, b) => endOf(b) - endOf(a));
   const victims = ended.filter(
     (record, index) =>
-      (keep !== undefined && index >= keep) || (endedBefore !== undefined && (record.end?.at ?? 0) < endedBefore),
+      (keep !== undefined && index >= keep) || (endedBefore !== undefined && endOf(record) < endedBefore),
   );
   for (const { run_id } of victims) records.delete(run_id);
   return victims.length;

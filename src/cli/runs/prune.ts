@@ -21,7 +21,7 @@ export const pruneCommand = Command.make(
       Flag.optional,
     ),
     keep: Flag.Int("keep").pipe(
-      Flag.withDescription("Keep at most so many ended runs, the newest"),
+      Flag.withDescription("Keep at most so many ended runs, those that ended last"),
       Flag.filter(
         (keep) => keep >= 0,
         (keep) => `Expected 0 or more, got ${keep}`,
@@ -115,13 +115,14 @@ const givenUp = Effect.fnUntraced(function* (begunBefore: number, dryRun: boolea
 const isElsewhere = ({ reason }: { readonly reason: string }): boolean =>
   reason === "owned" || reason === "fenced" || reason === "run_ended" || reason === "unknown_run";
 
-/** What `RunRecorder.prune` would forget, by its own words: too old, or behind the newest that are kept. */
+/** What `RunRecorder.prune` would forget, by its own words: too old, or behind those that ended last and are kept. */
 const counted = Effect.fnUntraced(function* ({ endedBefore, keep }: PruneQuery) {
-  const recorder = yield* RunRecorder;
-  const ended = Stream.zipWithIndex(runsOf(recorder, { state: "ended" }));
-  const forgotten = Stream.filter(ended, ([{ end }, index]) => {
-    const behind = keep !== undefined && index >= keep;
-    return behind || (endedBefore !== undefined && (end?.at ?? 0) < endedBefore);
-  });
-  return yield* Stream.runCount(forgotten);
+  const isOld = ({ end }: RunRecord) => endedBefore !== undefined && (end?.at ?? 0) < endedBefore;
+  const { all, old } = yield* Stream.runFold(
+    runsOf(yield* RunRecorder, { state: "ended" }),
+    () => ({ all: 0, old: 0 }),
+    (so, run) => ({ all: so.all + 1, old: so.old + (isOld(run) ? 1 : 0) }),
+  );
+  // Those that are too old ended before those that are too many, or the other way about.
+  return Math.max(old, keep === undefined ? 0 : all - keep);
 });

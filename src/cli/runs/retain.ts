@@ -25,7 +25,7 @@ export const retainCommand = Command.make(
     ),
     keepRunsMax: Flag.Int("keep-runs-max").pipe(
       Flag.withDescription(
-        `Most ended runs that are kept, the newest ones ($STREAM_RECOVERY_KEEP_RUNS_MAX; default ${retentionDefault.runs}, and all with --keep-runs forever)`,
+        `Most ended runs that are kept, those that ended last, and none goes within a minute of its end ($STREAM_RECOVERY_KEEP_RUNS_MAX; default ${retentionDefault.runs}, and all with --keep-runs forever)`,
       ),
       Flag.withFallbackConfig(Config.Int("STREAM_RECOVERY_KEEP_RUNS_MAX")),
       Flag.optional,

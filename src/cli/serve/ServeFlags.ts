@@ -263,7 +263,7 @@ export const serveFlags = {
     "keep-runs-max",
     "STREAM_RECOVERY_KEEP_RUNS_MAX",
     retentionDefault.runs,
-    "Most ended runs that are kept, the newest ones; with --keep-runs forever all",
+    "Most ended runs that are kept, those that ended last, and none goes within a minute of its end; with --keep-runs forever all",
   ),
   ...limitFlags,
 };

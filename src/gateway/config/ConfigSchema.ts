@@ -350,7 +350,7 @@ export const ConfigSchema = Schema.Struct({
   ),
   keep_runs_max: Schema.optionalKey(
     counted(
-      `Most ended runs that are kept, the newest ones; ${retentionDefault.runs} where it is left out, and all with \`keep_runs: "forever"\``,
+      `Most ended runs that are kept, those that ended last, and none goes within a minute of its end; ${retentionDefault.runs} where it is left out, and all with \`keep_runs: "forever"\``,
     ),
   ),
   db: Schema.optionalKey(text("SQLite file with the runs, `postgres://…`, or `memory`")),

@@ -11,13 +11,13 @@ const dayMs = 24 * 60 * 60 * 1_000;
 export interface Retention {
   /** Milliseconds since their end; default 30 days. */
   readonly ageMs?: number;
-  /** Most ended runs kept; default 100,000. */
+  /** Most ended runs kept, those that ended last; default 100,000. One that ended less than a minute ago is kept besides. */
   readonly runs?: number;
   /** How often that is looked at, in milliseconds; default one hour, and once at the start. */
   readonly everyMs?: number;
 }
 
-/** Ended runs are kept 30 days, and the newest 100,000 of them. */
+/** Ended runs are kept 30 days, and 100,000 of them, those that ended last. */
 export const retentionDefault: Required<Retention> = {
   ageMs: 30 * dayMs,
   runs: 100_000,
@@ -28,7 +28,7 @@ export const retentionDefault: Required<Retention> = {
 export interface Kept {
   /** A duration such as `30d`, `12h` or `2w`, from a minute on, or `forever`; left out, 30 days. */
   readonly keepRuns?: string | undefined;
-  /** Most ended runs, the newest ones; left out, 100,000, and as many as there are where they are kept for ever. */
+  /** Most ended runs, those that ended last; left out, 100,000, and as many as there are where they are kept for ever. */
   readonly keepRunsMax?: number | undefined;
 }
 
@@ -62,7 +62,10 @@ export const everyRun = Number.MAX_SAFE_INTEGER;
 export interface Old {
   /** Milliseconds since the epoch. */
   readonly endedBefore: number;
+  /** Most ended runs that are kept, those that ended last. */
   readonly keep: number;
+  /** No run that has ended since is one too many, in milliseconds since the epoch. */
+  readonly keptFrom: number;
   /** How much a shelf of a server takes, whichever is first. */
   readonly size: { readonly ageMs: number; readonly runs: number };
 }
@@ -82,7 +85,12 @@ const [shelvesInKept, shelfRunsMin] = [8, 1_000];
 /** What is old by a retention, at a moment in milliseconds since the epoch. */
 export const oldAt = (at: number, retention: Retention): Old => {
   const { ageMs, runs } = { ...retentionDefault, ...retention };
-  return { endedBefore: at - ageMs, keep: runs, size: shelfSize(ageMs, runs) };
+  return {
+    endedBefore: at - ageMs,
+    keep: runs,
+    keptFrom: at - Math.min(keptLeastMs, ageMs),
+    size: shelfSize(ageMs, runs),
+  };
 };
 
 /** What a look came to; of one that changes nothing, what it would come to. */

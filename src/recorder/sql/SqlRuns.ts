@@ -108,20 +108,9 @@ export const readable = Effect.fnUntraced(function* (
 type Told = (runs: number) => void;
 
 /** Forgets ended runs, a bounded number a transaction; see `RunRecorder.prune`. */
-export const prune = Effect.fnUntraced(function* (
-  database: SqlDatabase,
-  { endedBefore, keep }: PruneQuery,
-  told: Told = () => {},
-) {
-  const { sql } = database.tables;
-  let gone = 0;
-  if (keep !== undefined) {
-    const newest = yield* newestBeyond(database, keep);
-    if (newest !== undefined) gone += yield* forget(database, sql`seq <= ${newest}`, told);
-  }
-  if (endedBefore === undefined) return gone;
-  const before = gone;
-  return gone + (yield* forget(database, sql`ended_at < ${endedBefore}`, (runs) => told(before + runs)));
+export const prune = Effect.fnUntraced(function* (database: SqlDatabase, query: PruneQuery, told: Told = () => {}) {
+  const last = yield* lastOld(database, query);
+  return yield* forget(database, endedBy(database.tables.sql, last), told, true);
 });
 
 /**
@@ -133,49 +122,48 @@ export const prune = Effect.fnUntraced(function* (
  */
 export const retire = Effect.fnUntraced(function* (database: SqlDatabase, old: Old, told: Told = () => {}) {
   const { tables } = database;
-  const { endedBefore, keep, size } = old;
+  const { size } = old;
   const { dialect, sql } = tables;
-  if (dialect.name !== "postgres") return { ...nothing, runs: yield* prune(database, { endedBefore, keep }, told) };
+  if (dialect.name !== "postgres") return { ...nothing, runs: yield* prune(database, old, told) };
   const arranged = yield* database.arrange(allowed(tables, SqlShelves.turn(tables, size, SqlSchema.shelvesVersion)));
   let lacksRight: Looked["lacksRight"] = arranged === undefined ? yield* tending(database, size) : "no";
   if (lacksRight === "untended") {
-    return { ...nothing, lacksRight, runs: yield* prune(database, { endedBefore, keep }, told) };
+    return { ...nothing, lacksRight, runs: yield* prune(database, old, told) };
   }
-  const beyond = (yield* newestBeyond(database, keep)) ?? -1;
+  const last = yield* lastOld(database, old);
   let [gone, dropped, emptied] = [0, 0, 0];
   const more: Told = (runs) => told(gone + runs);
-  for (const { id, isOld } of yield* oldShelves(database, old, beyond)) {
+  for (const { id, isOld } of yield* oldShelves(database, last)) {
     const cleared = yield* clear(database, id, isOld, more);
     gone += cleared.gone;
+    if (cleared.gone + cleared.moved > 0) emptied += 1;
     // A reader may have found a row that is gone by now, and has yet to read its parts: they go at the next look.
-    if (cleared.found > 0) emptied += 1;
-    else if (arranged === undefined) continue;
-    else {
-      const isDropped = yield* database.arrange(allowed(tables, SqlShelves.drop(tables, id)));
-      if (isDropped === true) dropped += 1;
-      // A partition may have another owner than the tables.
-      if (isDropped === undefined) lacksRight = "tended";
-    }
+    if (cleared.found > 0 || arranged === undefined) continue;
+    const isDropped = yield* database.arrange(allowed(tables, SqlShelves.drop(tables, id)));
+    if (isDropped === true) dropped += 1;
+    // A partition may have another owner than the tables.
+    if (isDropped === undefined) lacksRight = "tended";
   }
-  gone += yield* forget(database, sql`shelf = 0 AND seq <= ${beyond}`, more);
-  gone += yield* forget(database, sql`shelf = 0 AND ended_at < ${endedBefore}`, more);
+  gone += yield* forget(database, sql`shelf = 0 AND ${endedBy(sql, last)}`, more);
   return { runs: gone, dropped, emptied, opened: arranged === true, lacksRight } satisfies Looked;
 });
 
 /** What `retire` would come to. It changes nothing, so that runs which end meanwhile are not among them. */
 export const due = Effect.fnUntraced(function* (database: SqlDatabase, old: Old) {
   const { tables } = database;
-  const { endedBefore, keep, size } = old;
+  const { size } = old;
   const { dialect, sql } = tables;
-  const newest = (yield* newestBeyond(database, keep)) ?? -1;
-  const byRow = sql`(seq <= ${newest} OR ended_at < ${endedBefore})`;
+  const last = yield* lastOld(database, old);
+  const byRow = endedBy(sql, last);
   if (dialect.name !== "postgres") return { ...nothing, runs: yield* counted(database, byRow) };
   const isAllowed = yield* database.read(SqlShelves.isAllowed(tables));
   const lacksRight = isAllowed ? "no" : yield* tending(database, size);
   if (lacksRight === "untended") return { ...nothing, lacksRight, runs: yield* counted(database, byRow) };
   let [runs, dropped, emptied] = [yield* counted(database, sql`shelf = 0 AND ${byRow}`), 0, 0];
-  for (const { id, isOld } of yield* oldShelves(database, old, newest)) {
-    const { found, gone } = yield* walked(database, id, isOld);
+  for (const { id, isOld } of yield* oldShelves(database, last)) {
+    const { found, gone } = yield* walked(database, id, isOld, ({ length }, others) =>
+      Effect.succeed({ gone: length, moved: others.length, damaged: 0 }),
+    );
     runs += gone;
     if (found > 0) emptied += 1;
     else if (isAllowed) dropped += 1;
@@ -184,12 +172,9 @@ export const due = Effect.fnUntraced(function* (database: SqlDatabase, old: Old)
   return { runs, dropped, emptied, opened, lacksRight } satisfies Looked;
 });
 
-/** Whatever is asked for, a run that has not ended is none of it. */
-const ended = (sql: SqlTables["sql"], which: Fragment): Fragment => sql.and([sql`ended_at IS NOT NULL`, which]);
-
 const counted = (database: SqlDatabase, which: Fragment) => {
   const { runs, sql } = database.tables;
-  const counts = sql<{ readonly n: number }>`SELECT COUNT(*) AS n FROM ${runs} WHERE ${ended(sql, which)}`;
+  const counts = sql<{ readonly n: number }>`SELECT COUNT(*) AS n FROM ${runs} WHERE ${which}`;
   return Effect.map(database.read(counts), ([row]) => Number(row?.n ?? 0));
 };
 
@@ -205,95 +190,148 @@ const tending = (database: SqlDatabase, { ageMs, runs }: Old["size"]) =>
     isDue ? ("untended" as const) : ("tended" as const),
   );
 
-/** Whether a run is old by when it ended; one that has not ended never is. */
-type IsOld = (endedAt: number | null) => boolean;
-
-/** Closed shelves whose runs are old, but for those that `isOld` names. */
-const oldShelves = (database: SqlDatabase, { endedBefore }: Old, beyond: number) =>
+/** Closed shelves that are as old as the last old run: some began later. With whether a run on one is old. */
+const oldShelves = (database: SqlDatabase, last: EndedPlace) =>
   Effect.map(database.read(SqlShelves.closed(database.tables)), (closed) =>
-    closed.flatMap(({ closedAt, id, nextSeq }) => {
-      const isBeyond = nextSeq - 1 <= beyond;
-      if (!isBeyond && closedAt > endedBefore) return [];
-      const isOld: IsOld = (at) => at !== null && (isBeyond || at < endedBefore);
-      return [{ id, isOld }];
-    }),
+    closed.flatMap(({ closedAt, id }) => (closedAt > last.at ? [] : [{ id, isOld: isEndedBy(last) }])),
   );
 
 type OnShelf = Effect.Success<ReturnType<typeof SqlShelves.runsOn>>;
 
-/** Goes through the runs on a shelf; gives how many there were, and how many of them are old. */
+/** What has become of the runs of a page: rows that are gone by this process, runs that it has moved, and those that are damaged. */
+interface Cleared {
+  readonly gone: number;
+  readonly moved: number;
+  readonly damaged: number;
+}
+
+/** Goes through the runs on a shelf; gives how many there were, and what has become of them. */
 const walked = Effect.fnUntraced(function* (
   database: SqlDatabase,
   shelf: number,
-  isOld: IsOld,
-  each: (old: OnShelf, others: OnShelf) => Effect.Effect<void, RecorderError> = () => Effect.void,
+  isOld: (run: OnShelf[number]) => boolean,
+  each: (old: OnShelf, others: OnShelf) => Effect.Effect<Cleared, RecorderError>,
   told: Told = () => {},
 ) {
-  let [found, gone, after] = [0, 0, -1];
+  let [found, after] = [0, -1];
+  let all: Cleared = { gone: 0, moved: 0, damaged: 0 };
   while (true) {
     const page = yield* database.read(SqlShelves.runsOn(database.tables, shelf, after, clearedRunsMax));
     const last = page.at(-1);
-    if (last === undefined) return { found, gone };
-    const old = page.filter(({ ended_at }) => isOld(ended_at));
-    yield* each(
-      old,
-      page.filter(({ ended_at }) => !isOld(ended_at)),
+    if (last === undefined) return { ...all, found };
+    const { damaged, gone, moved } = yield* each(
+      page.filter(isOld),
+      page.filter((run) => !isOld(run)),
     );
-    [found, gone, after] = [found + page.length, gone + old.length, last.seq];
-    told(gone);
+    all = { gone: all.gone + gone, moved: all.moved + moved, damaged: all.damaged + damaged };
+    [found, after] = [found + page.length, last.seq];
+    told(all.gone);
     yield* Effect.yieldNow;
   }
 });
 
 /** Deletes the rows of the runs on a shelf that are to be forgotten, and moves the others off it. */
-const clear = (database: SqlDatabase, shelf: number, isOld: IsOld, told: Told) => {
+const clear = (database: SqlDatabase, shelf: number, isOld: (run: OnShelf[number]) => boolean, told: Told) => {
   const { runs, sql } = database.tables;
   const cleared = Effect.fnUntraced(function* (old: OnShelf, others: OnShelf) {
     const seqs = old.map(({ seq }) => seq);
-    if (seqs.length > 0) {
-      yield* database.write(
-        sql`DELETE FROM ${runs} WHERE ${sql.in("seq", seqs)} AND shelf = ${shelf} AND ended_at IS NOT NULL`,
-      );
-    }
-    for (const { run_id } of others) yield* moveOff(database, shelf, run_id);
+    // Another process may have been faster: what it has deleted is not counted here.
+    const deleted =
+      seqs.length === 0
+        ? []
+        : yield* database.write(
+            sql`DELETE FROM ${runs} WHERE ${sql.in("seq", seqs)} AND shelf = ${shelf} AND ended_at IS NOT NULL
+              RETURNING seq`,
+          );
+    const moved = yield* Effect.forEach(others, ({ run_id }) => moveOff(database, shelf, run_id));
+    const count = (of: Moved) => moved.filter((it) => it === of).length;
+    return { gone: deleted.length, moved: count("moved"), damaged: count("damaged") };
   });
   return walked(database, shelf, isOld, cleared, told);
 };
 
+/** `absent`: another process has moved it, or it is gone. */
+type Moved = "moved" | "absent" | "damaged";
+
 /** A damaged record is not moved, and keeps its shelf. */
-const moveOff = (database: SqlDatabase, shelf: number, runId: string): Effect.Effect<void, RecorderError> => {
+const moveOff = (database: SqlDatabase, shelf: number, runId: string): Effect.Effect<Moved, RecorderError> => {
   const moved = Effect.gen(function* () {
     const stored = yield* SqlStore.load(database.tables, runId);
-    if (stored?.shelf === shelf) yield* SqlStore.unshelve(database.tables, runId, stored);
+    if (stored?.shelf !== shelf) return "absent" as const;
+    yield* SqlStore.unshelve(database.tables, runId, stored);
+    return "moved" as const;
   });
-  return Effect.catchIf(database.write(moved), ({ reason }) => reason === "corrupt", leftOut);
+  return Effect.catchIf(
+    database.write(moved),
+    ({ reason }) => reason === "corrupt",
+    (error) => Effect.as(leftOut(error), "damaged" as const),
+  );
 };
 
-/** The newest ended run after so many, counted off a bounded number at a time: counting blocks the thread too. */
+/** The place of a run in the order in which runs ended: those of one moment in that in which they began. */
+interface EndedPlace {
+  readonly at: number;
+  readonly seq: number;
+}
+
+/** The runs up to a place. One that has not ended is none of them, whatever is asked for. */
+const endedBy = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
+  sql`ended_at <= ${at} AND (ended_at < ${at} OR seq <= ${seq})`;
+
+/** The same of a run that was read. */
+const isEndedBy =
+  (last: EndedPlace) =>
+  ({ ended_at, seq }: OnShelf[number]): boolean =>
+    ended_at !== null && (ended_at < last.at || (ended_at === last.at && seq <= last.seq));
+
+/** The last run that is old, by its age or because so many ended behind it: all that ended before it are old too. */
+const lastOld = Effect.fnUntraced(function* (
+  database: SqlDatabase,
+  query: PruneQuery & Partial<Pick<Old, "keptFrom">>,
+) {
+  const { endedBefore = -1, keep = everyRun, keptFrom = Number.MAX_SAFE_INTEGER } = query;
+  const byAge: EndedPlace = { at: endedBefore, seq: -1 };
+  const beyond = yield* newestBeyond(database, keep);
+  const byNumber = beyond === undefined || beyond.at < keptFrom ? beyond : { at: keptFrom, seq: -1 };
+  return byNumber === undefined || byNumber.at < byAge.at ? byAge : byNumber;
+});
+
+/**
+ * The ended run after so many that ended last. A file counts off a bounded number at a time, which blocks its thread; a server has no index
+ * of it, and sorts them once.
+ */
 const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: number) {
-  const { runs, sql } = database.tables;
+  const { dialect, runs, sql } = database.tables;
   if (keep === everyRun) return undefined;
-  let [left, before] = [keep, Number.MAX_SAFE_INTEGER];
+  let [left, before]: [number, EndedPlace] = [keep, { at: Number.MAX_SAFE_INTEGER, seq: 0 }];
   while (true) {
-    const step = Math.min(left, countedRunsMax);
-    const [row] = yield* database.read(sql<{ readonly seq: number }>`SELECT seq FROM ${runs}
-      WHERE ended_at IS NOT NULL AND seq < ${before} ORDER BY seq DESC LIMIT 1 OFFSET ${step}`);
+    const step = dialect.name === "postgres" ? left : Math.min(left, countedRunsMax);
+    const [row] = yield* database.read(sql<{ readonly at: number; readonly seq: number }>`SELECT ended_at AS at, seq
+      FROM ${runs} WHERE ${endedBy(sql, before)} ORDER BY ended_at DESC, seq DESC LIMIT 1 OFFSET ${step}`);
     if (row === undefined) return undefined;
-    if (step === left) return Number(row.seq);
-    [left, before] = [left - step - 1, Number(row.seq)];
+    const found: EndedPlace = { at: Number(row.at), seq: Number(row.seq) };
+    if (step === left) return found;
+    [left, before] = [left - step - 1, { ...found, seq: found.seq - 1 }];
     yield* Effect.yieldNow;
   }
 });
 
-/** Looks for old runs without the lock of a writer: mostly there are none, and a reader needs no lock. */
-const forget = Effect.fnUntraced(function* (database: SqlDatabase, which: Fragment, told: Told) {
+/**
+ * Looks for old runs without the lock of a writer: mostly there are none, and a reader needs no lock.
+ *
+ * @param all they are looked for among all runs: a server has no index of when runs ended that lie on shelves, and goes through them once
+ */
+const forget = Effect.fnUntraced(function* (database: SqlDatabase, which: Fragment, told: Told, all = false) {
   const { dialect, runs, sql } = database.tables;
-  let gone = 0;
+  let [gone, after] = [0, -1];
   while (true) {
+    const next = all && dialect.name === "postgres" ? sql`${which} AND seq > ${after} ORDER BY seq` : which;
     const rows = yield* database.read(sql<SqlStore.Head>`SELECT ${sql.literal(dialect.head)} FROM ${runs}
-      WHERE ${ended(sql, which)} LIMIT ${prunedRunsMax}`);
-    if (rows.length === 0) return gone;
+      WHERE ${next} LIMIT ${prunedRunsMax}`);
+    const last = rows.at(-1);
+    if (last === undefined) return gone;
     gone += yield* database.write(forgetRuns(database.tables, rows.map(SqlStore.placeOf)));
+    after = Number(last.seq);
     told(gone);
     yield* Effect.yieldNow;
   }

@@ -10,6 +10,7 @@ import { retain } from "../../../src/cli/runs/retain.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+import * as E from "../../recorder/Entries.ts";
 import * as CommandLine from "../CommandLine.ts";
 import { failure, printed } from "../Printed.ts";
 import * as S from "../Stored.ts";
@@ -80,6 +81,25 @@ describe("stream-recovery runs retain", () => {
       assert.strictEqual((yield* printed(retain({ ...forever, keepRunsMax: Option.some(2) }))).stdout, json(1, false));
       assert.deepStrictEqual(yield* ids, ["b", "c", ...Object.keys(undecided)].sort());
     }).pipe(Effect.provide(layer("number"))),
+  );
+
+  it.live("keeps by number those that ended last, and each that ended less than a minute ago", () =>
+    Effect.gen(function* () {
+      const minutes = (count: number) => ago(count / (24 * 60));
+      const recorder = yield* RunRecorder;
+      const ended = (id: string, at: number) => [E.begun(id, at), E.ended({ at })];
+      yield* recorder.write("long", [E.begun("long", minutes(10))]);
+      yield* writing({ a: ended("a", minutes(9)), b: ended("b", minutes(8)) });
+      yield* recorder.write("long", [E.ended({ at: minutes(7) })]);
+      const most = (runs: number) => ({ ...defaults, keepRunsMax: Option.some(runs) });
+      assert.strictEqual((yield* printed(retain({ ...most(1), dryRun: true }))).stdout, json(2, true));
+      assert.strictEqual((yield* printed(retain(most(1)))).stdout, json(2, false));
+      assert.deepStrictEqual(yield* ids, ["long"]);
+      yield* writing({ now: ended("now", minutes(0.5)) });
+      assert.strictEqual((yield* printed(retain({ ...most(0), dryRun: true }))).stdout, json(1, true));
+      assert.strictEqual((yield* printed(retain(most(0)))).stdout, json(1, false));
+      assert.deepStrictEqual(yield* ids, ["now"], "its client may come back");
+    }).pipe(Effect.provide(layer("ends"))),
   );
 
   it.live("refuses a time that is none, or so short that a client's repeat would find nothing", () =>

@@ -2,7 +2,7 @@
  * Forgets what is old by dropping the partition that it lies on. How old a shelf is stands in a row, which the tests set back.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Effect, Logger, Queue, Random } from "effect";
+import { Clock, Effect, Fiber, Logger, Queue, Random } from "effect";
 import type { SqlClient } from "effect/sql/SqlClient";
 import { type Looked, type Retaining, type Retention, retainingOf } from "../../../src/recorder/retention/Retention.ts";
 import * as SqlShelves from "../../../src/recorder/sql/postgres/SqlShelves.ts";
@@ -145,6 +145,7 @@ describe("the parts of runs in PostgreSQL", () => {
         ended,
         { concurrency: 100 },
       );
+      yield* recorder.write("long", [E.begun("long"), E.attempt(1)]);
       yield* look(address, { runs: 10 });
       assert.deepStrictEqual(yield* shelves(admin), [1, 2], "a shelf of so many is closed");
       yield* Effect.forEach(
@@ -152,11 +153,40 @@ describe("the parts of runs in PostgreSQL", () => {
         ended,
         { concurrency: 100 },
       );
+      yield* recorder.write("long", [E.ended({ at: Date.now() })]);
       yield* admin`UPDATE stream_recovery_shelves SET opened_at = opened_at - 120000`;
+      const kept = Effect.map(recorder.runs({ limit: 2_000 }), ({ length }) => length);
+      for (let n = 0; n < 2; n += 1) yield* look(address, { runs: 10 });
+      assert.strictEqual(yield* kept, 1_013, "all of them ended less than a minute ago");
+      yield* admin`UPDATE stream_recovery_runs SET ended_at = ended_at - 120000`;
       for (let n = 0; n < 2; n += 1) yield* look(address, { runs: 10 });
       assert.deepStrictEqual(yield* partitions(admin, address), ["stream_recovery_parts_2"]);
-      const runs = yield* recorder.runs({ limit: 100 });
-      assert.strictEqual(runs.length, 11);
+      assert.strictEqual(yield* kept, 12);
+      assert.strictEqual((yield* record(recorder, "long")).state, "ended", "it has ended last");
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("are counted once where two processes forget them at the same time", () =>
+    Effect.gen(function* () {
+      const { address, admin } = yield* tended;
+      const proxy = yield* StatementProxy.make(address);
+      const [first, second] = [yield* retainingBy(proxy.address), yield* retainingBy(address)];
+      const recorder = yield* Databases.open({ address });
+      const at = (yield* Clock.currentTimeMillis) - 40 * dayMs;
+      for (const id of ["a", "b", "c"]) {
+        yield* recorder.write(id, [E.begun(id)]);
+        yield* recorder.write(id, [E.ended({ at })]);
+      }
+      yield* age(admin, 2);
+      yield* second.look({});
+      yield* age(admin, 32);
+      const deletes = proxy.hold(/^DELETE FROM \S*runs\W/);
+      const looking = yield* Effect.forkChild(first.look({}), { startImmediately: true });
+      yield* deletes.reached;
+      const faster = yield* second.look({});
+      yield* deletes.release;
+      const late = yield* Fiber.join(looking);
+      assert.deepStrictEqual([faster.runs, faster.emptied, late.runs, late.emptied], [3, 1, 0, 0]);
     }).pipe(Effect.scoped),
   );
 

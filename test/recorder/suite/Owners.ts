@@ -249,6 +249,20 @@ export const keeping = (test: Test): void => {
       yield* recorder.write("e5", [E.begun("e5")]);
     }));
 
+  test("ended runs are forgotten by number in the order in which they ended, not in that in which they began", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("long", [E.begun("long")]);
+      for (const at of [1, 2, 3]) yield* recorder.write(`e${at}`, [E.begun(`e${at}`), E.ended({ at: at * 100 })]);
+      yield* recorder.write("at once", [E.begun("at once"), E.ended({ at: 300 })]);
+      yield* recorder.write("long", [E.ended({ at: 400 })]);
+      assert.strictEqual(yield* recorder.prune({ keep: 3, endedBefore: 50 }), 2);
+      assert.deepStrictEqual(ids(yield* recorder.runs()), ["at once", "e3", "long"]);
+      assert.strictEqual(yield* recorder.prune({ keep: 2, endedBefore: 200 }), 1);
+      assert.deepStrictEqual(ids(yield* recorder.runs()), ["at once", "long"]);
+      assert.strictEqual(yield* recorder.prune({ keep: 2, endedBefore: 400 }), 1);
+      assert.deepStrictEqual(ids(yield* recorder.runs()), ["long"]);
+    }));
+
   test("lists go on before a run, and may hold broken runs only", (recorder) =>
     Effect.gen(function* () {
       for (const [index, runId] of ["a", "b", "c", "d"].entries()) {
