@@ -175,6 +175,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/runtime/crash/Takeovers.test.ts", named: "its claim took long" }],
   },
   {
+    name: "a run that nobody can take up keeps the question of its dead process, and offers what nobody can do",
+    breaks: "recovery.md, step 7",
+    within: "waiting",
+    find: "if (offersInVain(record, due)) return actedOn(record, incident, [], options);",
+    replace: "",
+    proofs: [{ test: "test/runtime/recovery/Unresumable.test.ts", named: "when its question was open" }],
+  },
+  {
+    name: "a run that nobody can take up and that is parked with such a question is looked at no more",
+    breaks: "recovery.md, step 7",
+    within: "isOverdue",
+    find: "CrashPlan.offersInVain(record, due)",
+    replace: "false",
+    proofs: [{ test: "test/runtime/recovery/Unresumable.test.ts", named: "when its question was parked" }],
+  },
+  {
     name: "a close ends a parked run whose resume it met",
     breaks: "L7",
     within: "rebuilt",

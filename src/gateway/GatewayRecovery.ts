@@ -2,8 +2,8 @@
  * Decides what becomes of a gateway's runs when its process has died.
  *
  * Such a run cannot go on: its client saw the connection break and is gone, and a repeat by the client is a new run. The run ends as
- * `client_gone`. A question that a dead process held for its client ends the run by its answer; where the gateway holds no questions
- * (`--on-question fail`), it is answered `stop` at once.
+ * `client_gone`, with the question that a dead process held for its client. One that is left and offers nothing that needs the client is
+ * answered `stop` at once where the gateway holds no questions (`--on-question fail`).
  *
  * Runs of other programs in the same store are recovered by the policy and left for their own program to take up.
  */

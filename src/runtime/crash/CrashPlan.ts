@@ -220,15 +220,19 @@ const questionOf = (
   });
 };
 
-const waiting = (
-  record: RunRecord.RunRecord,
-  { incident, question }: DueOf<"waiting">,
-  { now }: PlanOptions,
-): RecoveryStep => {
+const waiting = (record: RunRecord.RunRecord, due: DueOf<"waiting">, options: PlanOptions): RecoveryStep => {
+  const { incident, question } = due;
   const standing: RunStanding = { outcome: "waiting", rule: incident.decision.rule, revision: question.revision };
-  if (question.expires_at === undefined || question.expires_at > now) return parked(record, "question", [], standing);
-  return { _tag: "expire", question, choice: Question.expiryChoice(question), standing };
+  if (question.expires_at !== undefined && question.expires_at <= options.now)
+    return { _tag: "expire", question, choice: Question.expiryChoice(question), standing };
+  // Its process asked, and could have gone on.
+  if (offersInVain(record, due)) return actedOn(record, incident, [], options);
+  return parked(record, "question", [], standing);
 };
+
+/** Whether an open question offers what no process can do: a run that cannot be taken up has nobody who would go on. */
+export const offersInVain = (record: RunRecord.RunRecord, { question }: Pick<DueOf<"waiting">, "question">): boolean =>
+  !Orphan.isResumable(record) && question.choices.some(begins);
 
 const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: PlanOptions): RecoveryStep => {
   const { choice, incident } = due;

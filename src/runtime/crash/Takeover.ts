@@ -103,7 +103,11 @@ export const isOverdue = (record: RunRecord, now: number): boolean => {
   const due = Orphan.due(record);
   switch (due?._tag) {
     case "waiting":
-      return record.parked !== "question" || (due.question.expires_at ?? Number.POSITIVE_INFINITY) <= now;
+      return (
+        record.parked !== "question" ||
+        (due.question.expires_at ?? Number.POSITIVE_INFINITY) <= now ||
+        CrashPlan.offersInVain(record, due)
+      );
     case "answered":
       if (!Orphan.isResumable(record)) return true;
       return record.parked !== "answered" || !(due.choice === "retry" || due.choice === "continue");

@@ -26,6 +26,8 @@ const withoutTranscript = (entry: Entry): Entry => {
 
 const lives: Readonly<Record<string, L.Life>> = {
   ...L.lives,
+  "its question was open": (L.lives["its question was parked"] ?? []).slice(0, -1),
+  "its question about a call was open": (L.lives["a tool's outcome was told: it ran"] ?? []).slice(0, -1),
   "an earlier release had offered it": [[L.begun(), L.attempt(1)], [L.raised(1, L.facts())], [L.parked("recovered")]],
 };
 
@@ -53,6 +55,7 @@ describe("A run without its transcript whose process died", () => {
         assert.deepStrictEqual((yield* CrashRecovery.recover()).runs, [], "the second sweep finds nothing");
         const record = yield* recorder.run(L.runId);
         const choices = record === undefined ? [] : openChoices(record);
+        assert.isFalse(choices.includes("retry") || choices.includes("continue"), choices.join());
         const revision = record?.questions.at(-1)?.revision;
         if (choices.length > 0 && revision !== undefined) {
           const stop = { run_id: L.runId, revision, choice: "stop", by: "person" } as const;
@@ -75,6 +78,14 @@ describe("A run without its transcript whose process died", () => {
       const record = yield* recorder.run(L.runId);
       assert.strictEqual(record?.end?.reason, "not_resumable");
       assert.strictEqual(record?.incidents.at(-1)?.decision.action, "auto_retry_once");
+    }).pipe(Effect.provide(memory())),
+  );
+
+  it.effect("asks no more where no choice does anything: who waited for the answer is gone", () =>
+    Effect.gen(function* () {
+      const recorder = yield* planted(lives["its question was open"] ?? []);
+      yield* CrashRecovery.recover({ unresumable: () => "client_gone" });
+      assert.strictEqual((yield* recorder.run(L.runId))?.end?.reason, "client_gone");
     }).pipe(Effect.provide(memory())),
   );
 
