@@ -1,47 +1,106 @@
 /**
  * `npm run kill -- --runs 1000 --seed 7`: kills processes in the middle of real runs, recovers them, and looks whether
- * anything was lost, repeated or damaged. Exit code 1 when something was.
+ * anything was lost, repeated or damaged. With `--workers` the processes are those of gateways with workers, and what clients, their
+ * provider and a person see of it is judged. Exit code 1 when something was wrong.
  */
 import { parseArgs } from "node:util";
 import { Effect } from "effect";
 import { play } from "./kill/Killing.ts";
 import { draw } from "./kill/Plan.ts";
+import { toldOf } from "./kill/streams/StreamLaws.ts";
+import * as WorkersPlan from "./kill/workers/WorkersPlan.ts";
+import * as WorkersPlaying from "./kill/workers/WorkersPlaying.ts";
 
 /** Runs that share a process: a kill hits them all, each somewhere else. */
 const batchRuns = 10;
 
+/** What happens to a gateway with workers one after the other, where nothing else is said. */
+const roundsDefault = 3;
+
+const usage = `npm run kill -- [--runs 100] [--seed N]
+  Runs of a library are killed in batches of 10.
+
+npm run kill -- --workers [--runs 10] [--seed N] [--rounds ${roundsDefault}] [--fault NAME] [--verbose]
+  Each run is a gateway of serve --workers over one SQLite file, and --rounds things that happen to it, one after the other, while
+  clients have streams in each state. Its seed is that of the run before and one more: a run that went wrong is played again by
+  --runs 1 --seed N.
+  --fault    what happens, each time: ${WorkersPlan.workersFaults.map((it) => JSON.stringify(it)).join(", ")}
+  --verbose  a line for each stream
+
+The seed is printed. Exit code 0: nothing was wrong. 1: something was, a line each. 2: bad arguments.
+`;
+
 const { values } = parseArgs({
   options: {
-    runs: { type: "string", default: "100" },
+    workers: { type: "boolean", default: false },
+    runs: { type: "string" },
     seed: { type: "string", default: String(1 + (process.pid % 1_000_000)) },
+    rounds: { type: "string", default: String(roundsDefault) },
+    fault: { type: "string" },
+    verbose: { type: "boolean", default: false },
     help: { type: "boolean", short: "h", default: false },
   },
 });
-const runs = Number(values.runs);
-const seed = Number(values.seed);
-if (values.help || !(runs > 0) || !Number.isSafeInteger(seed)) {
-  console.log("npm run kill -- [--runs 100] [--seed N]   runs are killed in batches of 10; the seed is printed");
+const runs = Number(values.runs ?? (values.workers ? 10 : 100));
+const [seed, rounds] = [Number(values.seed), Number(values.rounds)];
+const fault = WorkersPlan.workersFaults.find((it) => it === values.fault);
+const isWrong = values.fault !== undefined && (fault === undefined || !values.workers);
+if (values.help || !(runs > 0) || !(rounds > 0) || !Number.isSafeInteger(seed) || isWrong) {
+  console.log(usage);
   process.exit(values.help ? 0 : 2);
 }
 
-const batches = Array.from({ length: Math.ceil(runs / batchRuns) }, (_, index) =>
-  draw(seed + index, Math.min(batchRuns, runs - index * batchRuns)),
-);
-let hit = 0;
-let kills = 0;
-let asked = 0;
-const problems: Array<string> = [];
-for (const [index, batch] of batches.entries()) {
-  const outcome = await Effect.runPromise(Effect.scoped(play(batch)));
-  hit += outcome.hit;
-  kills += outcome.kills;
-  asked += outcome.asked;
-  problems.push(...outcome.problems.map((problem) => `seed ${batch.seed}: ${problem}`));
-  process.stderr.write(`\r${index + 1}/${batches.length} batches, ${hit} runs hit, ${problems.length} problems `);
-}
-process.stderr.write("\n");
-for (const problem of problems) console.log(problem);
-console.log(
-  `seed ${seed}: ${runs} runs, ${kills} processes killed, ${hit} runs hit in the middle, ${asked} asked; ${problems.length} problems`,
-);
+const library = async (): Promise<ReadonlyArray<string>> => {
+  const batches = Array.from({ length: Math.ceil(runs / batchRuns) }, (_, index) =>
+    draw(seed + index, Math.min(batchRuns, runs - index * batchRuns)),
+  );
+  let [hit, kills, asked] = [0, 0, 0];
+  const problems: Array<string> = [];
+  for (const [index, batch] of batches.entries()) {
+    const outcome = await Effect.runPromise(Effect.scoped(play(batch)));
+    hit += outcome.hit;
+    kills += outcome.kills;
+    asked += outcome.asked;
+    problems.push(...outcome.problems.map((problem) => `seed ${batch.seed}: ${problem}`));
+    process.stderr.write(`\r${index + 1}/${batches.length} batches, ${hit} runs hit, ${problems.length} problems `);
+  }
+  process.stderr.write("\n");
+  for (const problem of problems) console.log(problem);
+  console.log(
+    `seed ${seed}: ${runs} runs, ${kills} processes killed, ${hit} runs hit in the middle, ${asked} asked; ${problems.length} problems`,
+  );
+  return problems;
+};
+
+const workers = async (): Promise<ReadonlyArray<string>> => {
+  const problems: Array<string> = [];
+  let [streams, broken, questions] = [0, 0, 0];
+  for (let index = 0; index < runs; index += 1) {
+    const plan = WorkersPlan.draw({ seed: seed + index, rounds, faults: fault === undefined ? [] : [fault] });
+    const { end, problems: found, remains } = await Effect.runPromise(WorkersPlaying.play(plan));
+    streams += remains.length;
+    broken += remains.filter(({ tries }) =>
+      tries.some(({ isTaken, outcome }) => isTaken && outcome === "broken"),
+    ).length;
+    questions += new Set(remains.flatMap(({ answers }) => answers.map(({ run }) => run))).size;
+    problems.push(...found.map((problem) => `seed ${plan.seed}: ${problem}`));
+    const happened = plan.rounds.map(({ awayMs, fault: of }) => (awayMs > 0 ? `${of}, store away` : of)).join("; ");
+    console.log(
+      `seed ${plan.seed}: ${plan.workers} workers: ${happened}; ${remains.length} streams, ${found.length} problems, ${end.slowness.toFixed(1)} times as slow as a quiet machine`,
+    );
+    for (const { asked, records, stream, tries } of values.verbose ? remains : []) {
+      const ends = records.map(
+        ({ end: it, lateMs, state }) => `${it?.reason ?? state} (${Math.round(lateMs ?? 0)} ms)`,
+      );
+      console.log(`  ${stream.name}: ${tries.map(toldOf).join("; ")}; asked ${asked}; ${ends.join(", ")}`);
+    }
+  }
+  for (const problem of problems) console.log(`PROBLEM ${problem}`);
+  console.log(
+    `seed ${seed}: ${runs} gateways, ${runs * rounds} times something happened, ${streams} streams, ${broken} broken, ${questions} questions; ${problems.length} problems`,
+  );
+  return problems;
+};
+
+const problems = await (values.workers ? workers() : library());
 process.exit(problems.length === 0 ? 0 : 1);

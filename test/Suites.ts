@@ -57,6 +57,7 @@ export const long: ReadonlyArray<string> = [
   "test/gateway/page/Tabs.test.ts",
   "test/histories/Histories.test.ts",
   "test/kill/Kill.test.ts",
+  "test/kill/workers/Workers.test.ts",
   "test/matrix/ContinuedText.test.ts",
   "test/matrix/Matrix.test.ts",
   "test/operation.test.ts",

@@ -9,11 +9,11 @@ import type { Backend } from "./Balancer.ts";
 
 const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 
-/** Longest that a start may take, in milliseconds: three start at once on a busy machine. */
-const startMs = 60_000;
+/** Longest that a start may take, in milliseconds: several start at once, on a machine that may be busy. */
+const startMs = 180_000;
 
 /** What is kept of a process's log, in characters. */
-const logMax = 20_000;
+const logMax = 200_000;
 
 /** One gateway. */
 export class Gateway implements Backend {
@@ -25,15 +25,23 @@ export class Gateway implements Backend {
   #log = "";
   #isToEnd = false;
   readonly #ended: (gateway: Gateway) => void;
+  readonly #env: Readonly<Record<string, string>>;
 
   /**
    * @param args of `serve`, without its port
    * @param ended is called where it ended by itself
+   * @param env variables beside those of this process
    */
-  constructor(port: number, args: ReadonlyArray<string>, ended: (gateway: Gateway) => void) {
+  constructor(
+    port: number,
+    args: ReadonlyArray<string>,
+    ended: (gateway: Gateway) => void,
+    env: Readonly<Record<string, string>> = {},
+  ) {
     this.port = port;
     this.#args = args;
     this.#ended = ended;
+    this.#env = env;
   }
 
   readonly life = (): number => this.#life;
@@ -48,6 +56,10 @@ export class Gateway implements Backend {
     return this.#log;
   }
 
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
   /** What the store calls this process. */
   get label(): string {
     return `${this.#child?.pid}@${hostname()}`;
@@ -58,7 +70,10 @@ export class Gateway implements Backend {
     this.#life += 1;
     this.#isToEnd = false;
     const args = ["--no-warnings", bin, "serve", "--port", String(this.port), ...this.#args];
-    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(process.execPath, args, {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...this.#env },
+    });
     this.#child = child;
     await new Promise<void>((resolve, reject) => {
       const late = setTimeout(() => reject(new Error(`a gateway did not start:\n${this.#log}`)), startMs);
@@ -80,16 +95,24 @@ export class Gateway implements Backend {
     });
   }
 
-  /** Ends it at once, as a crash does, and returns when it is gone. */
-  async kill(): Promise<void> {
+  /** Sends it a signal, and says how it has ended once it is gone: its exit code, or the name of a signal. */
+  async signal(name: "SIGKILL" | "SIGTERM"): Promise<string> {
     this.#isReady = false;
     this.#isToEnd = true;
     const child = this.#child;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    await new Promise<void>((resolve) => {
-      child.once("exit", () => resolve());
-      child.kill("SIGKILL");
-    });
+    if (child === undefined) return "no start";
+    if (child.exitCode === null && child.signalCode === null) {
+      await new Promise<void>((resolve) => {
+        child.once("exit", () => resolve());
+        child.kill(name);
+      });
+    }
+    return String(child.signalCode ?? child.exitCode);
+  }
+
+  /** Ends it at once, as a crash does, and returns when it is gone. */
+  async kill(): Promise<void> {
+    await this.signal("SIGKILL");
   }
 }
 

@@ -5,12 +5,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
-import { Deferred, Effect, Layer, Schema, type Scope } from "effect";
+import { Deferred, Effect, Layer, type Scope } from "effect";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import * as Diary from "./Diary.ts";
+import { integrityOf } from "./Integrity.ts";
 import * as KillJudge from "./KillJudge.ts";
 import type { Batch } from "./Plan.ts";
 
@@ -102,14 +102,8 @@ const remainsOf = (
     );
   }).pipe(Effect.provide(Layer.fresh(SqlRunRecorder.layerFile({ file: db, retention: false }))));
 
-/** Whether the file is whole, by SQLite's own word. */
+/** What is wrong with the file, by SQLite's own word. */
 const integrity = (db: string): ReadonlyArray<string> => {
-  const database = new DatabaseSync(db);
-  try {
-    const [row] = database.prepare("PRAGMA integrity_check").all();
-    const { integrity_check } = Schema.decodeUnknownSync(Schema.Struct({ integrity_check: Schema.String }))(row);
-    return integrity_check === "ok" ? [] : [`${db}: ${integrity_check}`];
-  } finally {
-    database.close();
-  }
+  const said = integrityOf(db);
+  return said === "ok" ? [] : [`${db}: ${said}`];
 };

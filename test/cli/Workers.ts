@@ -5,8 +5,11 @@ import { Agent, request as httpRequest } from "node:http";
 import { Effect, type Scope } from "effect";
 import type { Served } from "./ServeProcess.ts";
 
+/** A gateway of which its address and its log are known. */
+export type Known = Pick<Served, "stderr" | "url">;
+
 /** The processes of the workers by their numbers, as the log has named them last. */
-export const workersOf = (served: Served): ReadonlyMap<number, number> =>
+export const workersOf = (served: Pick<Known, "stderr">): ReadonlyMap<number, number> =>
   new Map(
     [...served.stderr().matchAll(/a worker serves worker=(\d+) pid=(\d+)/g)].map(([, worker, pid]) => [
       Number(worker),
@@ -51,7 +54,7 @@ export interface Client {
  * @param worker its number
  */
 export const connected = Effect.fnUntraced(function* (
-  served: Served,
+  served: Known,
   worker: number,
 ): Effect.fn.Return<Client, never, Scope.Scope> {
   const agent = yield* Effect.acquireRelease(
@@ -71,7 +74,8 @@ export const connected = Effect.fnUntraced(function* (
   return client;
 });
 
-interface Sending {
+/** A request. */
+export interface Sending {
   readonly url: string;
   readonly agent?: Agent;
   readonly body?: string | undefined;
@@ -79,7 +83,8 @@ interface Sending {
   readonly enough?: (text: string) => boolean;
 }
 
-const sent = ({ agent, body, enough, headers, url }: Sending): Promise<Asked> =>
+/** Sends it. Without an agent it goes to any worker. */
+export const sent = ({ agent, body, enough, headers, url }: Sending): Promise<Asked> =>
   new Promise((resolve, reject) => {
     const request = httpRequest(url, {
       method: body === undefined ? "GET" : "POST",

@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Layer, References, Schema } from "effect";
 import { Gateway } from "../../../src/gateway/Gateway.ts";
 import { layer } from "../../../src/gateway/GatewayLayers.ts";
 import { ShiftedClock } from "../ShiftedClock.ts";
-import { leaseMs, lingerMs } from "./GatewayPlan.ts";
+import { leaseMs, lingerMs } from "../streams/StreamStates.ts";
 
 /** What the parent says. */
 const Work = Schema.fromJsonString(

@@ -12,18 +12,11 @@ import type { Cluster } from "../../postgres/Cluster.ts";
 import * as SocketProxy from "../../postgres/SocketProxy.ts";
 import { type Child, started } from "../ChildProcess.ts";
 import { Slowness } from "../Slowness.ts";
-import * as GatewayClient from "./GatewayClient.ts";
-import { type Decided, type GatewayRemains, isLogged, problems, slownessMax, takesOver } from "./GatewayJudge.ts";
-import {
-  bodyOf,
-  type GatewayFault,
-  type GatewayState,
-  gatewayStates,
-  leaseMs,
-  nameOf,
-  script,
-  states,
-} from "./GatewayPlan.ts";
+import * as StreamClient from "../streams/StreamClient.ts";
+import { type Decided, slownessMax } from "../streams/StreamLaws.ts";
+import { bodyOf, leaseMs, type StreamState, states, streamStates } from "../streams/StreamStates.ts";
+import { type GatewayRemains, isLogged, problems, takesOver } from "./GatewayJudge.ts";
+import { type GatewayFault, nameOf, script } from "./GatewayPlan.ts";
 
 /** What came of the faults. */
 export interface GatewaysPlayed {
@@ -98,8 +91,8 @@ interface Struck {
 
 /** A stream of it. */
 interface Streamed {
-  readonly state: GatewayState;
-  readonly one: GatewayClient.Wanted;
+  readonly state: StreamState;
+  readonly one: StreamClient.Wanted;
 }
 
 class Play {
@@ -143,11 +136,11 @@ class Play {
     }),
   );
 
-  #recordsOf({ name }: GatewayClient.Wanted): ReadonlyArray<RunRecord> {
+  #recordsOf({ name }: StreamClient.Wanted): ReadonlyArray<RunRecord> {
     return this.#records.filter(({ provider }) => provider.model === name);
   }
 
-  #asked({ name }: GatewayClient.Wanted) {
+  #asked({ name }: StreamClient.Wanted) {
     return Effect.map(this.#provider.log, (rows) => rows.filter(({ script: of }) => of === name));
   }
 
@@ -163,12 +156,12 @@ class Play {
   /** Lets a fault happen to a gateway that has a stream in each state. */
   strike(it: Struck): Effect.Effect<ReadonlyArray<GatewayRemains>, unknown, Scope.Scope> {
     return Effect.gen({ self: this }, function* () {
-      const streams = gatewayStates.map((state): Streamed => {
+      const streams = streamStates.map((state): Streamed => {
         const name = nameOf(it.fault, state);
-        return { state, one: GatewayClient.wanted(name, bodyOf(name, state)) };
+        return { state, one: StreamClient.wanted(name, bodyOf(name, state)) };
       });
       const urls = [it.first.said, ...this.#others] as const;
-      const clients = Promise.all(streams.map(({ one }) => GatewayClient.want(one, urls)));
+      const clients = Promise.all(streams.map(({ one }) => StreamClient.want(one, urls)));
       yield* this.#until(
         reachedMsMax,
         () => Effect.filter(streams, (stream) => Effect.map(this.#isReached(stream), (reached) => !reached)),
@@ -231,7 +224,7 @@ class Play {
       const said = Math.max(struckAt, ...rows.map(({ ended_ms }) => ended_ms ?? 0));
       const again =
         isWhole && isThere && isQuick
-          ? yield* Effect.promise(() => GatewayClient.ask(one, 2, this.#others[1] ?? ""))
+          ? yield* Effect.promise(() => StreamClient.ask(one, 2, this.#others[1] ?? ""))
           : undefined;
       const records = this.#recordsOf(one).map((record): Decided => {
         const from = takesOver.has(fault) && before.has(record.run_id) ? struckAt : said;

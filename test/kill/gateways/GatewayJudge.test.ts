@@ -2,8 +2,9 @@
  * Shows the judge of gateways what is right, and each thing that it must find.
  */
 import { assert, describe, it } from "@effect/vitest";
-import type { Tried } from "../../../scripts/kill/gateways/GatewayClient.ts";
-import { type Decided, type GatewayRemains, problems } from "../../../scripts/kill/gateways/GatewayJudge.ts";
+import { type GatewayRemains, problems } from "../../../scripts/kill/gateways/GatewayJudge.ts";
+import type { Tried } from "../../../scripts/kill/streams/StreamClient.ts";
+import type { Decided } from "../../../scripts/kill/streams/StreamLaws.ts";
 import * as E from "../../recorder/Entries.ts";
 
 const text = (...deltas: ReadonlyArray<number>): string => deltas.map((at) => `r2.${at}·`).join("");
@@ -16,6 +17,8 @@ const whole: Tried = {
   outcome: "whole",
   said: "ended",
   isAttached: false,
+  isTaken: true,
+  at: 0,
 };
 const broken: Tried = { ...whole, node: 0, text: "r1.0·", outcome: "broken", said: "aborted" };
 const attached: Tried = { ...whole, node: 2, isAttached: true };

@@ -4,8 +4,9 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { type GatewayFault, gatewayStates } from "../../../scripts/kill/gateways/GatewayPlan.ts";
+import type { GatewayFault } from "../../../scripts/kill/gateways/GatewayPlan.ts";
 import { play } from "../../../scripts/kill/gateways/GatewayPlaying.ts";
+import { streamStates } from "../../../scripts/kill/streams/StreamStates.ts";
 import * as Cluster from "../../../scripts/postgres/Cluster.ts";
 
 const cluster = Effect.acquireRelease(
@@ -26,7 +27,7 @@ describe("Gateways over one PostgreSQL", () => {
       Effect.gen(function* () {
         const { problems, remains } = yield* play(faults, yield* cluster);
         assert.deepStrictEqual(problems, []);
-        assert.lengthOf(remains, faults.length * gatewayStates.length);
+        assert.lengthOf(remains, faults.length * streamStates.length);
       }).pipe(Effect.scoped),
     300_000,
   );

@@ -2,7 +2,7 @@
  * Is a client of gateways: it reads its stream as an SDK does, and asks another gateway for one that breaks, by the name that it has
  * given its request.
  */
-import { type IncomingMessage, request } from "node:http";
+import { type Agent, type IncomingMessage, request } from "node:http";
 import { Reading } from "../../cluster/Reading.ts";
 
 /** One request of a client, and what came of it. */
@@ -20,6 +20,10 @@ export interface Tried {
   readonly said: string;
   /** The gateway gave it the response of an earlier request. */
   readonly isAttached: boolean;
+  /** A gateway has taken its connection: what was refused can have reached no provider. */
+  readonly isTaken: boolean;
+  /** When it began, in milliseconds since the epoch. */
+  readonly at: number;
 }
 
 /** A client's stream as it is now. */
@@ -34,14 +38,22 @@ export interface Wanted {
 /** The key of all clients: long enough that a response may be sealed with it. */
 const key = "sk-0123456789abcdef0123456789abcdef";
 
-/** How often a client asks for a stream, the first time included. */
-const triesMax = 8;
+/** How a client behaves. Times are milliseconds. */
+export interface Manner {
+  /** How often it asks for a stream, the first time included. */
+  readonly triesMax: number;
+  /** Before it asks again for the first time; its later waits are an SDK's. */
+  readonly againMs: number;
+  /** Longest that it waits for a byte of its first response. */
+  readonly silenceMs: number;
+  /** Where its first request goes: a connection to one of several processes that share an address. Left out: a new one. */
+  readonly agent?: Agent;
+}
 
-/** Before it asks again, in milliseconds: as the SDKs' waits are, but short. */
-const [againMs, againMaxMs] = [250, 2_000];
+/** As the SDKs behave, with short waits. */
+export const patient: Manner = { triesMax: 8, againMs: 250, silenceMs: 60_000 };
 
-/** Longest that a client waits for a byte, in milliseconds. */
-const silenceMs = 60_000;
+const againMaxMs = 2_000;
 
 /** A stream that nobody has asked for. */
 export const wanted = (name: string, body: string): Wanted => ({ name, body, tries: [], reading: new Reading("chat") });
@@ -53,8 +65,15 @@ const isTold = ({ headers, statusCode = 0 }: IncomingMessage, reading: Reading):
 };
 
 /** Asks once, as the so-many-th request for this stream. */
-export const ask = (one: Wanted, node: number, url: string): Promise<Tried> =>
+export const ask = (
+  one: Wanted,
+  node: number,
+  url: string,
+  { agent, silenceMs = patient.silenceMs }: Partial<Manner> = {},
+): Promise<Tried> =>
   new Promise((resolve) => {
+    const at = Date.now();
+    let isTaken = false;
     const reading = new Reading("chat");
     one.reading = reading;
     const nth = one.tries.length;
@@ -72,6 +91,8 @@ export const ask = (one: Wanted, node: number, url: string): Promise<Tried> =>
         outcome: told ? "told" : isWhole ? "whole" : "broken",
         said: told ? (reading.error ?? refusal.slice(0, 300)) : said,
         isAttached: response?.headers["x-recovery-attached"] !== undefined,
+        isTaken,
+        at,
       };
       resolve(tried);
     };
@@ -79,7 +100,7 @@ export const ask = (one: Wanted, node: number, url: string): Promise<Tried> =>
       `${url}/v1/chat/completions`,
       {
         method: "POST",
-        agent: false,
+        agent: agent ?? false,
         headers: {
           authorization: `Bearer ${key}`,
           "content-type": "application/json",
@@ -102,6 +123,12 @@ export const ask = (one: Wanted, node: number, url: string): Promise<Tried> =>
         got.once("close", () => over("closed"));
       },
     );
+    asked.once("socket", (socket) => {
+      isTaken = !socket.connecting;
+      socket.once("connect", () => {
+        isTaken = true;
+      });
+    });
     asked.setTimeout(silenceMs, () => over(`no byte for ${silenceMs} ms`));
     asked.on("error", (error) => over(error.message));
     asked.end(one.body);
@@ -110,14 +137,20 @@ export const ask = (one: Wanted, node: number, url: string): Promise<Tried> =>
 /**
  * Asks until it has the stream, is told to ask no more, or has asked too often.
  *
- * @param urls of the gateways: the first is asked first, and then the others
+ * @param urls of the gateways: the first is asked first, and then the others, where there are any
  */
-export const want = async (one: Wanted, urls: readonly [first: string, ...others: ReadonlyArray<string>]) => {
-  for (let nth = 0; nth < triesMax; nth += 1) {
-    const node = nth === 0 ? 0 : 1 + ((nth - 1) % (urls.length - 1));
-    const tried = await ask(one, node, urls[node] ?? urls[0]);
+export const want = async (
+  one: Wanted,
+  urls: readonly [first: string, ...others: ReadonlyArray<string>],
+  manner: Manner = patient,
+) => {
+  const [first, ...others] = urls;
+  for (let nth = 0; nth < manner.triesMax; nth += 1) {
+    const node = nth === 0 || others.length === 0 ? 0 : 1 + ((nth - 1) % others.length);
+    const tried = await ask(one, node, urls[node] ?? first, nth === 0 ? manner : {});
     one.tries.push(tried);
     if (tried.outcome !== "broken") return;
-    await new Promise((resolve) => setTimeout(resolve, Math.min(againMaxMs, againMs * 2 ** nth)));
+    const pauseMs = nth === 0 ? manner.againMs : Math.min(againMaxMs, patient.againMs * 2 ** nth);
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 };
