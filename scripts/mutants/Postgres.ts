@@ -250,8 +250,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a shelf is forgotten with a run that has not ended",
     breaks: "L7: a run that is live is never lost",
     within: "clear",
-    find: "yield* Effect.forEach(others, ",
-    replace: "yield* Effect.forEach(others.slice(9), ",
+    find: "moved = yield* Effect.forEach(others, ",
+    replace: "moved = yield* Effect.forEach(others.slice(9), ",
     proofs: [{ test: shelves, named: "is moved off it first" }],
   },
   {
@@ -333,6 +333,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "keptFrom: at - Math.min(keptLeastMs, ageMs)",
     replace: "keptFrom: at",
     proofs: [{ test: "test/cli/runs/retain.test.ts", named: "those that ended last" }],
+  },
+  {
+    name: "a partition that a damaged record keeps is said to be dropped by each next call",
+    breaks: "a report says what was done",
+    within: "retire",
+    find: "if (isEmptied && cleared.damaged === 0) emptied += 1;",
+    replace: "if (cleared.found > 0) emptied += 1;",
+    proofs: [{ test: shelves, named: "are kept for a damaged record" }],
+  },
+  {
+    name: "a damaged record keeps what all other runs had on its partition",
+    breaks: "retention is what it is set to",
+    within: "retire",
+    find: "if (!isEmptied && cleared.damaged > 0) yield* lighten(database, id);",
+    replace: "",
+    proofs: [{ test: shelves, named: "are kept for a damaged record" }],
   },
   {
     name: "what another process has deleted is counted too",

@@ -136,7 +136,9 @@ export const retire = Effect.fnUntraced(function* (database: SqlDatabase, old: O
   for (const { id, isOld } of yield* oldShelves(database, last)) {
     const cleared = yield* clear(database, id, isOld, more);
     gone += cleared.gone;
-    if (cleared.gone + cleared.moved > 0) emptied += 1;
+    const isEmptied = cleared.gone + cleared.moved > 0;
+    if (isEmptied && cleared.damaged === 0) emptied += 1;
+    if (!isEmptied && cleared.damaged > 0) yield* lighten(database, id);
     // A reader may have found a row that is gone by now, and has yet to read its parts: they go at the next look.
     if (cleared.found > 0 || arranged === undefined) continue;
     const isDropped = yield* database.arrange(allowed(tables, SqlShelves.drop(tables, id)));
@@ -161,11 +163,14 @@ export const due = Effect.fnUntraced(function* (database: SqlDatabase, old: Old)
   if (lacksRight === "untended") return { ...nothing, lacksRight, runs: yield* counted(database, byRow) };
   let [runs, dropped, emptied] = [yield* counted(database, sql`shelf = 0 AND ${byRow}`), 0, 0];
   for (const { id, isOld } of yield* oldShelves(database, last)) {
-    const { found, gone } = yield* walked(database, id, isOld, ({ length }, others) =>
-      Effect.succeed({ gone: length, moved: others.length, damaged: 0 }),
+    const { damaged, found, gone } = yield* walked(database, id, isOld, ({ length }, others) =>
+      Effect.map(Effect.forEach(others, isDamaged(database)), (all) => {
+        const count = all.filter((it) => it).length;
+        return { gone: length, moved: others.length - count, damaged: count };
+      }),
     );
     runs += gone;
-    if (found > 0) emptied += 1;
+    if (found > 0) emptied += damaged > 0 ? 0 : 1;
     else if (isAllowed) dropped += 1;
   }
   const opened = isAllowed && (yield* database.read(SqlShelves.isDue(tables, size)));
@@ -264,9 +269,33 @@ const moveOff = (database: SqlDatabase, shelf: number, runId: string): Effect.Ef
   return Effect.catchIf(
     database.write(moved),
     ({ reason }) => reason === "corrupt",
-    (error) => Effect.as(leftOut(error), "damaged" as const),
+    (error) => Effect.as(leftOut(error, "its partition stays"), "damaged" as const),
   );
 };
+
+/** Whether a record cannot be read. */
+const isDamaged =
+  (database: SqlDatabase) =>
+  ({ run_id }: OnShelf[number]): Effect.Effect<boolean, RecorderError> =>
+    database.read(SqlStore.load(database.tables, run_id)).pipe(
+      Effect.as(false),
+      Effect.catchIf(
+        ({ reason }) => reason === "corrupt",
+        () => Effect.succeed(true),
+      ),
+    );
+
+/** Takes the parts of the others from a shelf that a damaged record keeps: they would lie there for as long as it does. */
+const lighten = Effect.fnUntraced(function* (database: SqlDatabase, shelf: number) {
+  let after = -1;
+  while (true) {
+    const gone = yield* database.read(SqlShelves.goneFrom(database.tables, shelf, after, clearedRunsMax));
+    const last = gone.at(-1);
+    if (last === undefined) return;
+    yield* database.write(SqlParts.forget(database.tables, gone));
+    after = last.seq;
+  }
+});
 
 /** The place of a run in the order in which runs ended: those of one moment in that in which they began. */
 interface EndedPlace {
@@ -373,5 +402,5 @@ export const pruneLeases = Effect.fnUntraced(function* (database: SqlDatabase, n
   if (rows.length > 0) yield* database.write(sql`DELETE FROM ${leases} WHERE ${over}`);
 });
 
-const leftOut = (error: RecorderError): Effect.Effect<void> =>
-  Effect.andThen(SqlFailure.count(error), Effect.logError(`${error.message}; it is left out`));
+const leftOut = (error: RecorderError, then = "it is left out"): Effect.Effect<void> =>
+  Effect.andThen(SqlFailure.count(error), Effect.logError(`${error.message}; ${then}`));

@@ -2,7 +2,7 @@
  * Forgets what is old by dropping the partition that it lies on. How old a shelf is stands in a row, which the tests set back.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Effect, Fiber, Logger, Queue, Random } from "effect";
+import { Clock, Effect, Fiber, Logger, Queue, Random, References } from "effect";
 import type { SqlClient } from "effect/sql/SqlClient";
 import { type Looked, type Retaining, type Retention, retainingOf } from "../../../src/recorder/retention/Retention.ts";
 import * as SqlShelves from "../../../src/recorder/sql/postgres/SqlShelves.ts";
@@ -188,6 +188,31 @@ describe("the parts of runs in PostgreSQL", () => {
       const late = yield* Fiber.join(looking);
       assert.deepStrictEqual([faster.runs, faster.emptied, late.runs, late.emptied], [3, 1, 0, 0]);
     }).pipe(Effect.scoped),
+  );
+
+  it.live("are kept for a damaged record, which cannot be moved, and those of all others are not kept with it", () =>
+    Effect.gen(function* () {
+      const { address, admin } = yield* tended;
+      const owner = yield* retainingBy(address);
+      const recorder = yield* Databases.open({ address });
+      for (const id of ["damaged", "live", "old"]) yield* recorder.write(id, [E.begun(id), E.attempt(1)]);
+      yield* recorder.write("old", [E.ended({ at: (yield* Clock.currentTimeMillis) - 40 * dayMs })]);
+      yield* age(admin, 2);
+      yield* owner.look({});
+      yield* age(admin, 32);
+      yield* owner.look({ ageMs: 400 * dayMs });
+      yield* admin`UPDATE stream_recovery_parts SET body = 'no JSON' WHERE seq =
+        (SELECT seq FROM stream_recovery_runs WHERE run_id = 'damaged')`;
+      const emptied = { runs: 1, dropped: 0, emptied: 0, opened: false, lacksRight: "no" } as const;
+      assert.deepStrictEqual([yield* owner.due({}), yield* owner.look({})], [emptied, emptied]);
+      for (let n = 0; n < 2; n += 1) {
+        const then = { ...emptied, runs: 0 };
+        assert.deepStrictEqual([yield* owner.due({}), yield* owner.look({})], [then, then], "nor is it said for ever");
+      }
+      const left = yield* admin<{ readonly body: string }>`SELECT body FROM stream_recovery_parts WHERE shelf = 1`;
+      assert.deepStrictEqual(left, [{ body: "no JSON" }]);
+      assert.strictEqual((yield* record(recorder, "live")).state, "live");
+    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")),
   );
 
   it.live("are not dropped while a run has its own there, however that came", () =>

@@ -190,6 +190,19 @@ export const runsOn = (
     (rows) => rows.map((row) => ({ ...row, seq: Number(row.seq), shelf })),
   );
 
+/** Runs that are gone and whose parts lie on a shelf still, from one of them on. */
+export const goneFrom = (
+  { parts, runs, sql }: Tables,
+  shelf: number,
+  after: number,
+  limit: number,
+): Effect.Effect<ReadonlyArray<Place>, SqlError> =>
+  Effect.map(
+    sql<{ readonly seq: string }>`SELECT DISTINCT p.seq FROM ${parts} p WHERE p.shelf = ${shelf} AND p.seq > ${after}
+      AND NOT EXISTS (SELECT 1 FROM ${runs} r WHERE r.seq = p.seq AND r.shelf = p.shelf) ORDER BY p.seq LIMIT ${limit}`,
+    (rows) => rows.map(({ seq }) => ({ seq: Number(seq), shelf })),
+  );
+
 /**
  * Drops a shelf on which no run has its parts; gives whether it is gone. Nothing is dropped where a run was found after all,
  * and where readers hold it for too long.
