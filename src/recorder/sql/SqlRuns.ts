@@ -319,8 +319,9 @@ const lastOld = Effect.fnUntraced(function* (
   query: PruneQuery & Partial<Pick<Old, "keptFrom">>,
 ) {
   const { endedBefore = -1, keep = everyRun, keptFrom = Number.MAX_SAFE_INTEGER } = query;
+  const isByItself = query.keptFrom !== undefined;
   const byAge: EndedPlace = { at: endedBefore, seq: -1 };
-  const beyond = yield* newestBeyond(database, keep);
+  const beyond = yield* newestBeyond(database, keep, isByItself ? 2 * keep + countedRunsMax : undefined);
   const byNumber = beyond === undefined || beyond.at < keptFrom ? beyond : { at: keptFrom, seq: -1 };
   return byNumber === undefined || byNumber.at < byAge.at ? byAge : byNumber;
 });
@@ -328,15 +329,22 @@ const lastOld = Effect.fnUntraced(function* (
 /**
  * The ended run after so many that ended last. A file counts off a bounded number at a time, which blocks its thread; a server has no index
  * of it, and sorts them once.
+ *
+ * @param latest a server looks at so many alone, of those that began last. A run that took longer than it takes so many to begin is not counted:
+ *   then more runs are kept, and none that should be kept goes
  */
-const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: number) {
+const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: number, latest?: number) {
   const { dialect, runs, sql } = database.tables;
   if (keep === everyRun) return undefined;
+  const counted =
+    dialect.name === "postgres" && latest !== undefined
+      ? sql`(SELECT ended_at, seq FROM ${runs} WHERE ended_at IS NOT NULL ORDER BY seq DESC LIMIT ${latest}) AS latest`
+      : runs;
   let [left, before]: [number, EndedPlace] = [keep, { at: Number.MAX_SAFE_INTEGER, seq: 0 }];
   while (true) {
     const step = dialect.name === "postgres" ? left : Math.min(left, countedRunsMax);
     const [row] = yield* database.read(sql<{ readonly at: number; readonly seq: number }>`SELECT ended_at AS at, seq
-      FROM ${runs} WHERE ${endedBy(sql, before)} ORDER BY ended_at DESC, seq DESC LIMIT 1 OFFSET ${step}`);
+      FROM ${counted} WHERE ${endedBy(sql, before)} ORDER BY ended_at DESC, seq DESC LIMIT 1 OFFSET ${step}`);
     if (row === undefined) return undefined;
     const found: EndedPlace = { at: Number(row.at), seq: Number(row.seq) };
     if (step === left) return found;

@@ -105,4 +105,30 @@ describe("what is forgotten by itself in PostgreSQL", () => {
       yield* last.release;
     }).pipe(Effect.scoped),
   );
+
+  it.live("is counted off among the runs that began last, however many have ended: 100,000 here", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address, "operator");
+      const proxy = yield* StatementProxy.make(address);
+      const recorder = yield* Databases.open({ address });
+      yield* recorder.write("r", [E.begun("r")]);
+      yield* admin`INSERT INTO stream_recovery_runs
+          (run_id, version, state, provider, model, started_at, ended_at, broken, record, shelf)
+        SELECT 'many-' || n, 1, 'ended', 'p', 'm', 0, 900, 0, '{}', 1
+        FROM generate_series(1, 100000) n`;
+      yield* admin`ANALYZE stream_recovery_runs`;
+      const last = proxy.hold(/^SELECT id FROM .*leases/);
+      yield* Databases.open({ address: proxy.address, retention: { runs: 100 } });
+      yield* last.reached;
+      yield* last.release;
+      const looks = proxy.statements.filter((sql) => /^SELECT\b.*\bstream_recovery_runs\b.*\bOFFSET\b/s.test(sql));
+      assert.isAbove(looks.length, 0);
+      // An explained statement has 1,000 for its numbers: all of them ended before that.
+      for (const sql of looks) {
+        const read = (yield* stepsOfRuns(admin, sql)).reduce((sum, step) => sum + rowsOf(step), 0);
+        assert.isAtMost(read, 20_000, sql);
+      }
+    }).pipe(Effect.scoped),
+  );
 });
