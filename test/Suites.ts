@@ -40,6 +40,7 @@ export const long: ReadonlyArray<string> = [
   "test/cli/serveWorkersRepeats.test.ts",
   "test/cli/serveWorkersTls.test.ts",
   "test/client/BlackHole.test.ts",
+  "test/cluster/OlderFile.test.ts",
   "test/docs.test.ts",
   "test/examples/TenLines.test.ts",
   "test/failure/TotalityCampaign.test.ts",
@@ -82,6 +83,8 @@ export const long: ReadonlyArray<string> = [
 export const postgres: ReadonlyArray<string> = [
   "test/agent/cluster/Postgres*.test.ts",
   "test/cluster/Cluster.test.ts",
+  "test/cluster/Rolling.test.ts",
+  "test/cluster/Versions.test.ts",
   "test/gateway/postgres/*.test.ts",
   "test/histories/PostgresHistories.test.ts",
   "test/kill/gateways/PostgresGateways.test.ts",

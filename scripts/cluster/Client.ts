@@ -93,8 +93,9 @@ const once = (balancer: Balancer, drawn: Drawn, nth: number): Promise<Tried> =>
       });
     };
     const settle = (how: string): void => {
-      if (response !== undefined && isTold(response, reading)) over("told", reading.error ?? refusal.slice(0, 300));
-      else over(reading.isWhole && response?.statusCode === 200 ? "whole" : "broken", how);
+      const words = refusal.slice(0, 300);
+      if (response !== undefined && isTold(response, reading)) over("told", reading.error ?? words);
+      else over(reading.isWhole && response?.statusCode === 200 ? "whole" : "broken", words === "" ? how : words);
     };
     const asked: ClientRequest = request(
       { port: balancer.port, path: pathOf(drawn), method: "POST", agent: false, headers: headersOf(drawn, nth) },

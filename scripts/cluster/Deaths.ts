@@ -2,6 +2,7 @@
  * Asks the store, by PostgreSQL's own client, which runs a dead gateway has left, and looks until the others have decided them.
  */
 import type { Cluster } from "../postgres/Cluster.ts";
+import type { Diary } from "./Diary.ts";
 
 /** The name of the database. */
 export const database = "cluster";
@@ -9,7 +10,7 @@ export const database = "cluster";
 /** From one look to the next, in milliseconds. */
 const lookMs = 400;
 
-/** A run that a gateway left when it was killed. Times are milliseconds. */
+/** A run that a gateway left when it was killed, or had ended. Times are milliseconds. */
 export interface Left {
   readonly run: string;
   readonly killedAt: number;
@@ -19,7 +20,7 @@ export interface Left {
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** The runs that killed gateways left. */
+/** The runs that gateways left when they were gone. */
 export class Deaths {
   readonly left: Array<Left> = [];
   readonly #cluster: Cluster;
@@ -74,13 +75,19 @@ export class Deaths {
     clearTimeout(this.#timer);
   }
 
-  /** Runs without an end, and questions that anybody was asked. */
-  async remains(): Promise<{ readonly open: number; readonly questions: number; readonly runs: number }> {
-    const [row = "0|0|0"] = await this.#rows(
+  /** All runs, how many of them have no end, and questions that anybody was asked. */
+  async remains(): Promise<Diary["remains"]> {
+    const [row = "0|0"] = await this.#rows(
       `SELECT (SELECT count(*) FROM stream_recovery_runs WHERE ended_at IS NULL),
-        (SELECT count(*) FROM stream_recovery_questions), (SELECT count(*) FROM stream_recovery_runs)`,
+        (SELECT count(*) FROM stream_recovery_questions)`,
     );
-    const [open = 0, questions = 0, runs = 0] = row.split("|").map(Number);
-    return { open, questions, runs };
+    const [open = 0, questions = 0] = row.split("|").map(Number);
+    return { open, questions, runs: new Set(await this.#rows("SELECT run_id FROM stream_recovery_runs")) };
+  }
+
+  /** Version of the tables. */
+  async schema(): Promise<number> {
+    const [row] = await this.#rows("SELECT value FROM stream_recovery_meta WHERE name = 'schema_version'");
+    return Number(row);
   }
 }

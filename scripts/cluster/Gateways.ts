@@ -1,5 +1,5 @@
 /**
- * Holds the gateways: each is a process of its own on a port of its own, and is started again where it stood after it was killed.
+ * Holds the gateways: each is a process of its own on a port of its own, and is started again where it stood after it has ended.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer } from "node:net";
@@ -7,10 +7,26 @@ import { hostname } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Backend } from "./Balancer.ts";
 
-const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
+/** The command line of one version. */
+export interface Program {
+  readonly version: "older" | "newer";
+  readonly bin: string;
+  /** What its processes have in their environment besides. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The program of this version. */
+export const newer: Program = {
+  version: "newer",
+  bin: fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url)),
+  env: {},
+};
 
 /** Longest that a start may take, in milliseconds: several start at once, on a machine that may be busy. */
 const startMs = 180_000;
+
+/** Longest that a gateway may take to end in order, in milliseconds: `serve` drains for 30 s, and has its last words with its store. */
+const stopMs = 60_000;
 
 /** What is kept of a process's log, in characters. */
 const logMax = 200_000;
@@ -18,9 +34,10 @@ const logMax = 200_000;
 /** One gateway. */
 export class Gateway implements Backend {
   readonly port: number;
+  /** The version of each of its lives: the first one stands first. */
+  readonly versions: Array<Program["version"]> = [];
   readonly #args: ReadonlyArray<string>;
   #child: ChildProcess | undefined;
-  #life = 0;
   #isReady = false;
   #log = "";
   #isToEnd = false;
@@ -44,7 +61,7 @@ export class Gateway implements Backend {
     this.#env = env;
   }
 
-  readonly life = (): number => this.#life;
+  readonly life = (): number => this.versions.length;
 
   /** Takes connections. */
   get isReady(): boolean {
@@ -65,14 +82,14 @@ export class Gateway implements Backend {
     return `${this.#child?.pid}@${hostname()}`;
   }
 
-  /** Starts it, and waits until it listens. */
-  async start(): Promise<void> {
-    this.#life += 1;
+  /** Starts it as a program, and waits until it listens. */
+  async start({ bin, env, version }: Program = newer): Promise<void> {
+    this.versions.push(version);
     this.#isToEnd = false;
     const args = ["--no-warnings", bin, "serve", "--port", String(this.port), ...this.#args];
     const child = spawn(process.execPath, args, {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, ...this.#env },
+      env: { ...process.env, ...env, ...this.#env },
     });
     this.#child = child;
     await new Promise<void>((resolve, reject) => {
@@ -113,6 +130,14 @@ export class Gateway implements Backend {
   /** Ends it at once, as a crash does, and returns when it is gone. */
   async kill(): Promise<void> {
     await this.signal("SIGKILL");
+  }
+
+  /** Tells it to end, as a service manager does, and returns when it is gone. Fails where it does not end in order. */
+  async stop(): Promise<void> {
+    const late = setTimeout(() => this.#child?.kill("SIGKILL"), stopMs);
+    const how = await this.signal("SIGTERM");
+    clearTimeout(late);
+    if (how !== "0") throw new Error(`a gateway that was told to end ended by ${how}:\n${this.#log.slice(-2_000)}`);
   }
 }
 

@@ -3,13 +3,14 @@
  * gateway says of itself.
  */
 import type { Tried, Wanted } from "./Client.ts";
-import type { Diary } from "./Diary.ts";
+import type { Diary, Ended } from "./Diary.ts";
 import { argumentsOf, textOf } from "./Drawn.ts";
+import type { Program } from "./Gateways.ts";
 
 /** How long behind a lease the runs of a dead gateway are decided, in milliseconds. */
 const decidedAfterLeaseMs = 5_000;
 
-/** A kill is felt within so long by a client, in milliseconds: the script itself is on the same busy machine. */
+/** The end of a gateway is felt within so long by a client, in milliseconds: the script itself is on the same busy machine. */
 const feltMs = 3_000;
 
 /** What was counted, and the first few words against each bar. */
@@ -21,12 +22,16 @@ export interface Verdict {
   readonly streamsBroken: number;
   /** Of those streams, the ones that their clients then had by asking again. */
   readonly recovered: number;
+  /** Requests that a gateway which was told to end took no more, before any head: their clients asked again. */
+  readonly refusedAtStops: number;
   /** Responses that the provider broke behind text that a client had. */
   readonly brokenByProvider: number;
   /** Faults of the provider that no client has seen. */
   readonly unseen: number;
   /** Streams whose client was told to ask no more, in the words that it was told. */
   readonly told: ReadonlyArray<string>;
+  /** Streams that their clients have whole from each version. */
+  readonly byVersion: Readonly<Record<Program["version"], number>>;
   readonly questions: number;
   readonly deadRuns: number;
   /** The latest decision of a dead gateway's run, from its kill on, in milliseconds. */
@@ -42,15 +47,18 @@ export interface Bar {
 
 const nameOf = ({ drawn }: Wanted): string => `stream ${drawn.id} (${drawn.protocol}, ${drawn.kind})`;
 
-/** Whether the gateway of a response was killed under it. */
-const isKilled = ({ kills }: Diary, { from, place, to }: Tried): boolean => {
-  // A connection that no gateway took found none alive.
-  if (place === undefined) return true;
-  const { life, node } = place;
-  return kills.some(
-    (kill) => kill.node === node && kill.life === life && kill.goneAt >= from && kill.at <= to + feltMs,
+/** Whether the life of a gateway that had a response ended under it. */
+const endedUnder = (ends: ReadonlyArray<Ended>, { from, place, to }: Tried): boolean =>
+  ends.some(
+    ({ at, goneAt, life, node }) => node === place?.node && life === place.life && goneAt >= from && at <= to + feltMs,
   );
-};
+
+/** Whether the gateway of a response was killed under it. A connection that no gateway took found none alive. */
+const isKilled = ({ kills }: Diary, tried: Tried): boolean => tried.place === undefined || endedUnder(kills, tried);
+
+/** Whether a gateway that was told to end took it no more: nothing of a response had come. */
+const isRefusedAtStop = ({ stops }: Diary, tried: Tried): boolean =>
+  tried.outcome === "broken" && (tried.status ?? 503) === 503 && endedUnder(stops, tried);
 
 const lastOf = ({ tries }: Wanted): Tried | undefined => tries.at(-1);
 
@@ -105,11 +113,14 @@ const twice = ({ asked, wanted }: Diary): ReadonlyArray<string> => {
   });
 };
 
-/** Responses that broke although their gateway lived and their provider did not break them: a cut breaks one of its stream. */
+/**
+ * Responses that broke although their gateway was not killed and their provider did not break them: a cut breaks one of its stream. A gateway that is
+ * told to end brings what it has begun to its end.
+ */
 const touched = (diary: Diary): ReadonlyArray<string> =>
   diary.wanted.flatMap((one) =>
     one.tries
-      .filter((tried) => tried.outcome === "broken" && !isKilled(diary, tried))
+      .filter((tried) => tried.outcome === "broken" && !isKilled(diary, tried) && !isRefusedAtStop(diary, tried))
       .slice(one.drawn.kind === "cut" ? 1 : 0)
       .map(
         (tried) =>
@@ -126,6 +137,21 @@ const undecided = ({ leaseMs, left }: Diary): ReadonlyArray<string> =>
       decidedAt === undefined ? `run ${run}: not decided` : `run ${run}: decided after ${decidedAt - killedAt} ms`,
     );
 
+/** Runs whose text a client has, and of which the store knows nothing: text is shown when it is on record. */
+const unrecorded = ({ remains, wanted }: Diary): ReadonlyArray<string> =>
+  wanted.flatMap((one) =>
+    one.tries
+      .filter(({ run, text }) => text !== "" && !(run !== undefined && remains.runs.has(run)))
+      .map(({ run, text }) => `${nameOf(one)}: ${text.length} characters of run ${run}, which is not on record`),
+  );
+
+/** Streams that their clients have whole from a version. */
+const wholeFrom = ({ versions, wanted }: Diary, version: Program["version"]): number =>
+  wanted.filter((one) => {
+    const place = lastOf(one)?.place;
+    return isWhole(one) && place !== undefined && versions[place.node]?.[place.life - 1] === version;
+  }).length;
+
 /** Judges a play. */
 export const judged = (diary: Diary): Verdict => {
   const broken = diary.wanted.map((wanted) => ({
@@ -135,7 +161,9 @@ export const judged = (diary: Diary): Verdict => {
   const hit = broken.filter(({ killed }) => killed > 0);
   const decided = diary.left.map(({ decidedAt, killedAt }) => (decidedAt ?? killedAt) - killedAt);
   const cuts = diary.wanted.flatMap(({ drawn, tries }) => (drawn.kind === "cut" ? tries : []));
-  const brokenByProvider = cuts.filter((tried) => tried.outcome === "broken" && !isKilled(diary, tried)).length;
+  const brokenByProvider = cuts.filter(
+    (tried) => tried.outcome === "broken" && !isKilled(diary, tried) && !isRefusedAtStop(diary, tried),
+  ).length;
   const faults = diary.asked.filter(({ isFault }) => isFault).length;
   const stillOpen = diary.remains.open === 0 ? [] : [`${diary.remains.open} runs have no end on record`];
   return {
@@ -144,9 +172,11 @@ export const judged = (diary: Diary): Verdict => {
     brokenByKills: broken.reduce((sum, { killed }) => sum + killed, 0),
     streamsBroken: hit.length,
     recovered: hit.filter(({ wanted }) => isWhole(wanted)).length,
+    refusedAtStops: diary.wanted.flatMap(({ tries }) => tries).filter((tried) => isRefusedAtStop(diary, tried)).length,
     brokenByProvider,
     unseen: faults - brokenByProvider,
     told: diary.wanted.filter(isTold).map((one) => `${nameOf(one)}: ${lastOf(one)?.status}, ${lastOf(one)?.said}`),
+    byVersion: { older: wholeFrom(diary, "older"), newer: wholeFrom(diary, "newer") },
     questions: diary.remains.questions,
     deadRuns: diary.left.length,
     latestMs: Math.max(0, ...decided),
@@ -157,6 +187,7 @@ export const judged = (diary: Diary): Verdict => {
       { what: "survivors' streams touched", found: touched(diary) },
       { what: `a dead gateway's run decided later than lease + 5 s`, found: undecided(diary) },
       { what: "runs without an end", found: stillOpen },
+      { what: "text of runs that are not on record", found: unrecorded(diary) },
       { what: "gateways that ended by themselves", found: diary.crashes },
     ],
   };

@@ -1,16 +1,16 @@
 /**
- * Plays a cluster: a PostgreSQL of its own, three gateways, a balancer, a provider with faults, clients, and a kill every few
- * seconds.
+ * Plays a cluster: a PostgreSQL of its own, gateways, a balancer, a provider with faults, clients, and every few seconds the end of a
+ * gateway, which starts again.
  */
-import { seeded } from "../../test/Seeded.ts";
 import * as Cluster from "../postgres/Cluster.ts";
 import * as Balancer from "./Balancer.ts";
 import { type Wanted, want } from "./Client.ts";
 import { Deaths, database } from "./Deaths.ts";
-import type { Diary, Kill } from "./Diary.ts";
+import type { Diary } from "./Diary.ts";
 import { type Drawn, streams } from "./Drawn.ts";
-import { freePort, Gateway } from "./Gateways.ts";
+import { freePort, Gateway, newer, type Program } from "./Gateways.ts";
 import * as Provider from "./Provider.ts";
+import { killing, type Restarts, restart, rolling } from "./Restarts.ts";
 
 /** What is played. */
 export interface Options {
@@ -19,9 +19,13 @@ export interface Options {
   readonly streams: number;
   readonly seed: number;
   readonly nodes: number;
-  /** From one kill to the next, and a gateway's lease, in milliseconds. */
+  /** From one end of a gateway to the next, or longer, and a gateway's lease, in milliseconds. */
   readonly killMs: number;
   readonly leaseMs: number;
+  /** The version in which all gateways begin, and from which they are rolled to this one and back; left out, all are of this one and killed. */
+  readonly older?: Program;
+  /** The load goes on until so many gateways have started again, also for longer than `seconds`. */
+  readonly restarts?: number;
   /** Told how far it is, about every five seconds. */
   readonly progress: (line: string) => void;
 }
@@ -32,51 +36,19 @@ const progressMs = 5_000;
 /** Longest that streams and decisions are waited for behind the load, in milliseconds. */
 const behindMs = 60_000;
 
-/** From one look at the gateways to the next, in milliseconds. */
-const lookMs = 50;
-
 const slept = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** The world while it is played. */
-interface World {
+interface World extends Restarts {
   readonly options: Options;
-  readonly gateways: ReadonlyArray<Gateway>;
-  readonly deaths: Deaths;
-  readonly kills: Array<Kill>;
-  readonly crashes: Array<string>;
   readonly wanted: Map<number, Wanted>;
-  /** When the load ends, in milliseconds. */
-  readonly until: number;
 }
-
-/** Kills one gateway after the other, and starts each again. */
-const killing = async ({ crashes, deaths, gateways, kills, options, until }: World): Promise<void> => {
-  const random = seeded(options.seed + 1);
-  const starts: Array<Promise<void>> = [];
-  for (let at = Date.now() + options.killMs; at < until; at = Math.max(at, Date.now()) + options.killMs) {
-    // All are there when one is killed: so there is always one that lives on for longer than until the next kill.
-    while (Date.now() < at || (!gateways.every(({ isReady }) => isReady) && Date.now() < until)) await slept(lookMs);
-    const chosen = gateways[Math.floor(random() * gateways.length)];
-    if (chosen === undefined || !chosen.isReady || Date.now() >= until) break;
-    const [label, life] = [chosen.label, chosen.life()];
-    const killedAt = Date.now();
-    await chosen.kill();
-    kills.push({ at: killedAt, goneAt: Date.now(), node: gateways.indexOf(chosen), life });
-    await deaths.killed(label, killedAt);
-    starts.push(
-      chosen
-        .start()
-        .catch((error: unknown) => void crashes.push(error instanceof Error ? error.message : String(error))),
-    );
-  }
-  await Promise.all(starts);
-};
 
 /** Keeps so many streams open, until the load ends. */
 const load = async (world: World, next: () => Drawn, drawn: Map<number, Drawn>, balancer: Balancer.Balancer) => {
-  const { options, until, wanted } = world;
+  const { isOver, options, wanted } = world;
   const program = async (): Promise<void> => {
-    while (Date.now() < until) {
+    while (!isOver()) {
       const one = next();
       drawn.set(one.id, one);
       await want(balancer, one, (noted) => wanted.set(one.id, noted));
@@ -85,13 +57,14 @@ const load = async (world: World, next: () => Drawn, drawn: Map<number, Drawn>, 
   await Promise.all(Array.from({ length: options.streams }, program));
 };
 
-const progressOf = ({ deaths, kills, wanted }: World, from: number): string => {
+const progressOf = ({ deaths, kills, options, stops, wanted }: World, from: number): string => {
   const all = [...wanted.values()];
   const tries = all.flatMap((one) => one.tries);
   const undecided = deaths.left.filter(({ decidedAt }) => decidedAt === undefined).length;
   return [
     `${Math.round((Date.now() - from) / 1_000)} s`,
     `${kills.length} kills`,
+    ...(options.older === undefined ? [] : [`${stops.length} told to end`]),
     `${all.length} streams`,
     `${all.filter(({ isOver }) => !isOver).length} open`,
     `${tries.filter(({ outcome }) => outcome === "broken").length} responses broken`,
@@ -125,8 +98,41 @@ const started = async (
   const ended = (gateway: Gateway) => void crashes.push(`port ${gateway.port}: ${gateway.log.slice(-2_000)}`);
   const gateways: Array<Gateway> = [];
   for (let n = 0; n < options.nodes; n += 1) gateways.push(new Gateway(await freePort(), args, ended));
-  await Promise.all(gateways.map((gateway) => gateway.start()));
+  const [one, ...others] = gateways;
+  const program = options.older ?? newer;
+  // Nobody has started it before: the first one compiles what the others find.
+  if (program === options.older) await one?.start(program);
+  const rest = program === options.older ? others : gateways;
+  await Promise.all(rest.map((gateway) => gateway.start(program)));
   return gateways;
+};
+
+/** Whether the load has ended: its time is over, and there were as many restarts as are wanted, whose gateways are all there. */
+const ending = (
+  { restarts = 0, seconds }: Options,
+  gateways: ReadonlyArray<Gateway>,
+  crashes: ReadonlyArray<string>,
+) => {
+  const until = Date.now() + seconds * 1_000;
+  const started = (): number => gateways.reduce((sum, { versions }) => sum + versions.length - 1, 0);
+  const isEnough = (): boolean => started() >= restarts && gateways.every(({ isReady }) => isReady);
+  return (): boolean => Date.now() >= until && (restarts === 0 || crashes.length > 0 || isEnough());
+};
+
+/** Plays it to its end: the load, and the decisions about what dead gateways have left. */
+const playedOut = async (world: World, next: () => Drawn, drawn: Map<number, Drawn>, balancer: Balancer.Balancer) => {
+  const { deaths, gateways, options } = world;
+  const draw =
+    options.older === undefined
+      ? killing(gateways, options.seed + 1)
+      : rolling(gateways, options.seed + 1, options.older);
+  const restarting = restart(world, draw, options.killMs);
+  const over = Promise.all([load(world, next, drawn, balancer), restarting]);
+  await Promise.race([over, restarting.then(() => slept(behindMs))]);
+  const latest = Date.now() + behindMs;
+  while (deaths.left.some(({ decidedAt }) => decidedAt === undefined) && Date.now() < latest) await slept(200);
+  // What a client has is a moment older than the end on record.
+  await slept(1_000);
 };
 
 const played = async (options: Options, cluster: Cluster.Cluster): Promise<Diary> => {
@@ -138,22 +144,27 @@ const played = async (options: Options, cluster: Cluster.Cluster): Promise<Diary
   const gateways = await started(options, cluster, provider, crashes);
   const balancer = await Balancer.start(gateways);
   const deaths = new Deaths(cluster);
+  const first = await deaths.schema();
   deaths.watch();
   const from = Date.now();
-  const until = from + options.seconds * 1_000;
-  const world: World = { options, gateways, deaths, kills: [], crashes, wanted: new Map(), until };
+  const isOver = ending(options, gateways, crashes);
+  const world: World = { options, gateways, deaths, kills: [], stops: [], crashes, wanted: new Map(), isOver };
   const progress = setInterval(() => options.progress(progressOf(world, from)), progressMs);
   try {
-    const over = Promise.all([load(world, streams(options.seed), drawn, balancer), killing(world)]);
-    await Promise.race([over, slept(options.seconds * 1_000 + behindMs)]);
-    const latest = Date.now() + behindMs;
-    while (deaths.left.some(({ decidedAt }) => decidedAt === undefined) && Date.now() < latest) await slept(200);
-    // What a client has is a moment older than the end on record.
-    await slept(1_000);
-    const remains = await deaths.remains();
-    const { kills, wanted } = world;
-    const { leaseMs } = options;
-    return { leaseMs, wanted: [...wanted.values()], asked: provider.log, kills, left: deaths.left, remains, crashes };
+    await playedOut(world, streams(options.seed), drawn, balancer);
+    const { kills, stops, wanted } = world;
+    return {
+      leaseMs: options.leaseMs,
+      wanted: [...wanted.values()],
+      asked: provider.log,
+      kills,
+      stops,
+      left: deaths.left,
+      remains: await deaths.remains(),
+      crashes,
+      versions: gateways.map(({ versions }) => versions),
+      schema: { first, last: await deaths.schema() },
+    };
   } finally {
     clearInterval(progress);
     await deaths.close();

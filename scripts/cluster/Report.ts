@@ -1,6 +1,8 @@
 /**
  * Tells a verdict as a table.
  */
+import type { Diary } from "./Diary.ts";
+import type { Program } from "./Gateways.ts";
 import { holds, type Verdict } from "./Judge.ts";
 
 /** Most cases that are told of what must be none. */
@@ -8,8 +10,26 @@ const casesMax = 5;
 
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
+/** What is told of gateways that were rolled from one version to the other, and back. */
+const rolledRows = (
+  { byVersion, refusedAtStops }: Verdict,
+  { schema, stops, versions }: Diary,
+): ReadonlyArray<readonly [string, string | number]> => {
+  if (!versions.flat().includes("older")) return [];
+  const restarts = versions.flatMap((all) => all.slice(1));
+  const to = (wanted: Program["version"]) => restarts.filter((version) => version === wanted).length;
+  return [
+    ["gateways rolled to the newer version", to("newer")],
+    ["gateways rolled back to the older one", to("older")],
+    ["of them told to end", stops.length],
+    ["requests that these took no more", refusedAtStops],
+    ["whole from the older version, from the newer", `${byVersion.older}, ${byVersion.newer}`],
+    ["version of the tables, and at the end", `${schema.first}, ${schema.last}`],
+  ];
+};
+
 /** The table, and the first cases against each bar that is broken. */
-export const lines = (verdict: Verdict): ReadonlyArray<string> => {
+export const lines = (verdict: Verdict, diary: Diary): ReadonlyArray<string> => {
   const rows: ReadonlyArray<readonly [string, string | number]> = [
     ["streams", verdict.streams],
     ["whole at their client", verdict.whole],
@@ -19,6 +39,7 @@ export const lines = (verdict: Verdict): ReadonlyArray<string> => {
     ["recovered by their client's repeat", verdict.recovered],
     ["asked: told to ask no more", verdict.told.length],
     ["questions that anybody was asked", verdict.questions],
+    ...rolledRows(verdict, diary),
     ["runs of dead gateways", verdict.deadRuns],
     ["the latest of them decided after", seconds(verdict.latestMs)],
     ...verdict.bars.map(({ found, what }) => [what, found.length] as const),

@@ -1,8 +1,10 @@
 /**
- * `npm run cluster`: three gateways over one PostgreSQL, a balancer before them, and a kill every five seconds.
+ * `npm run cluster`: three gateways over one PostgreSQL, a balancer before them, and a kill every five seconds. With `--roll` they are rolled
+ * from an older version to this one, and back.
  */
 import { parseArgs } from "node:util";
 import { holds, judged } from "./Judge.ts";
+import * as OlderProgram from "./OlderProgram.ts";
 import { play } from "./Play.ts";
 import { lines } from "./Report.ts";
 
@@ -10,14 +12,23 @@ const usage = `Plays three gateways over one PostgreSQL, with a balancer of TCP 
 with faults behind them, and a kill -9 of a gateway every few seconds. It needs no Docker: PostgreSQL is the machine's own package,
 started in a folder of its own.
 
+With --roll all gateways begin in the last version that has the tables before this one's, and every few seconds one of them ends and
+starts in the other version: first each in this one, then each back in the older one, and so on. Most are told to end (SIGTERM), some
+are killed. The program of the older version comes from the history of this repository.
+
   npm run cluster -- [--seconds N] [--streams N] [--seed N] [--kill-ms N] [--lease-ms N] [--json]
+  npm run cluster -- --roll [--older REVISION] […]
 
   --seconds N    how long there is load (default 60)
   --streams N    streams that are open at the same time (default 40)
   --seed N       what is asked, what the provider does and who is killed; left out, a new one, which is printed
-  --kill-ms N    from one kill to the next (default 5000)
+  --kill-ms N    from one end of a gateway to the next, or longer (default 5000)
   --lease-ms N   lease of a gateway (default 3000). A gateway takes over what another one left when it has watched that for a whole
                  lease, so that somebody has to live longer than a lease
+  --roll         rolls the gateways from the older version to this one and back. There is load until each has been rolled to and fro,
+                 also for longer than --seconds
+  --older REVISION
+                 the older version: any commit that can be named, with --roll (default ${OlderProgram.formerRevision.slice(0, 12)})
   --json         the verdict as JSON
   --help         this text
 
@@ -40,12 +51,16 @@ const options = () => {
       seed: text,
       "kill-ms": text,
       "lease-ms": text,
+      older: text,
+      roll: flag,
       json: flag,
       help: { ...flag, short: "h" },
     },
   });
+  if (values.older !== undefined && !values.roll) throw new Error("--older: goes with --roll");
   return {
     help: values.help,
+    revision: values.roll ? (values.older ?? OlderProgram.formerRevision) : undefined,
     json: values.json,
     seconds: natural("seconds", values.seconds, 60),
     streams: natural("streams", values.streams, 40),
@@ -55,23 +70,32 @@ const options = () => {
   };
 };
 
+/** Gateways of a play. */
+const nodes = 3;
+
+/** Each of them is rolled to this version, and back. */
+const restarts = 2 * nodes;
+
 const main = async (): Promise<number> => {
-  const { help, json, ...given } = options();
+  const { help, json, revision, ...given } = options();
   if (help) {
     console.log(usage);
     return 0;
   }
   const { killMs, leaseMs, seconds, seed, streams } = given;
   const flags = `--seconds ${seconds} --streams ${streams} --seed ${seed} --kill-ms ${killMs} --lease-ms ${leaseMs}`;
-  console.error(`npm run cluster -- ${flags}`);
-  const diary = await play({ ...given, nodes: 3, progress: (line) => console.error(`  ${line}`) });
+  console.error(`npm run cluster -- ${flags}${revision === undefined ? "" : ` --roll --older ${revision}`}`);
+  const older = revision === undefined ? undefined : OlderProgram.make(revision);
+  const rolled = older === undefined ? {} : { older, restarts };
+  const progress = (line: string) => console.error(`  ${line}`);
+  const diary = await play({ ...given, ...rolled, nodes, progress }).finally(() => older?.remove());
   const verdict = judged(diary);
-  if (json) console.log(JSON.stringify({ ...given, kills: diary.kills.length, ...verdict }, null, 2));
+  const ends = { kills: diary.kills.length, stops: diary.stops.length };
+  if (json) console.log(JSON.stringify({ ...given, revision, ...ends, ...verdict }, null, 2));
   else {
-    console.log(
-      `seed ${seed}: ${seconds} s, ${streams} streams at the same time, 3 gateways, ${diary.kills.length} kills`,
-    );
-    for (const line of lines(verdict)) console.log(line);
+    const told = `${ends.kills} kills${older === undefined ? "" : `, ${ends.stops} told to end`}`;
+    console.log(`seed ${seed}: ${seconds} s, ${streams} streams at the same time, ${nodes} gateways, ${told}`);
+    for (const line of lines(verdict, diary)) console.log(line);
   }
   return holds(verdict) ? 0 : 1;
 };

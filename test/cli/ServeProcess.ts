@@ -31,14 +31,16 @@ export interface Served {
  * Starts it, and waits for its first line or its end.
  *
  * @param args without `serve`
+ * @param program the command line; left out, that of this version
  */
 export const serve = (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>> = {},
+  program: string = bin,
 ): Effect.Effect<Served, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {
-      const child = spawn(process.execPath, ["--no-warnings", bin, "serve", ...args], {
+      const child = spawn(process.execPath, ["--no-warnings", program, "serve", ...args], {
         env: { ...bareEnv(tmpdir()), ...env },
         stdio: ["ignore", "pipe", "pipe"],
       });

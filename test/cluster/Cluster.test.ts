@@ -20,7 +20,7 @@ describe("three gateways over one PostgreSQL, of which one is killed every few s
       progress: () => undefined,
     });
     const verdict = judged(diary);
-    const said = lines(verdict).join("\n");
+    const said = lines(verdict, diary).join("\n");
     assert.isTrue(holds(verdict), said);
     assert.isAbove(diary.kills.length, 0, said);
     assert.isAbove(verdict.streams, 10, said);

@@ -39,6 +39,7 @@ const asked = (more: Partial<Asked> = {}): Asked => ({
 });
 
 const broken = tried({ outcome: "broken", text: "1.0 ", calls: [], said: "aborted" });
+const refused = tried({ outcome: "broken", status: 503, run: undefined, text: "", calls: [], said: "closing" });
 const kill = { at: 2_000, goneAt: 2_010, node: 0, life: 1 };
 
 const diary = (more: Partial<Diary> = {}): Diary => ({
@@ -46,9 +47,12 @@ const diary = (more: Partial<Diary> = {}): Diary => ({
   wanted: [wanted([tried()])],
   asked: [asked()],
   kills: [],
+  stops: [],
   left: [],
-  remains: { runs: 1, open: 0, questions: 0 },
+  remains: { runs: new Set(["gw_1"]), open: 0, questions: 0 },
   crashes: [],
+  versions: [["newer"], ["newer"]],
+  schema: { first: 6, last: 6 },
   ...more,
 });
 
@@ -111,7 +115,22 @@ describe("the judge of a cluster", () => {
       { left: [{ run: "gw_1", killedAt: 0, decidedAt: undefined }] },
       "a dead gateway's run decided later than lease + 5 s",
     ],
-    ["a run without an end", { remains: { runs: 1, open: 1, questions: 0 } }, "runs without an end"],
+    ["a run without an end", { remains: { runs: new Set(["gw_1"]), open: 1, questions: 0 } }, "runs without an end"],
+    [
+      "text of a run that the store does not know",
+      { remains: { runs: new Set(["gw_2"]), open: 0, questions: 0 } },
+      "text of runs that are not on record",
+    ],
+    [
+      "a response that broke at a gateway that was told to end",
+      { wanted: [wanted([broken, tried()])], stops: [kill], asked: [asked(), asked({ at: 3_000 })] },
+      "survivors' streams touched",
+    ],
+    [
+      "a request that a gateway refused which was not told to end",
+      { wanted: [wanted([refused, tried()])], stops: [{ ...kill, life: 2 }] },
+      "survivors' streams touched",
+    ],
     ["a gateway that crashed", { crashes: ["out of memory"] }, "gateways that ended by themselves"],
   ];
 
@@ -120,9 +139,39 @@ describe("the judge of a cluster", () => {
       const verdict = judged(diary(more));
       assert.deepStrictEqual(brokenBars(diary(more)), [bar]);
       assert.isFalse(holds(verdict));
-      assert.include(lines(verdict).join("\n"), `${bar}:\n  `);
+      assert.include(lines(verdict, diary(more)).join("\n"), `${bar}:\n  `);
     });
   }
+
+  it("lets a gateway that was told to end take no more requests, and counts what came whole from each version", () => {
+    const [before, after] = [
+      { node: 0, life: 1 },
+      { node: 1, life: 2 },
+    ];
+    const rolled = diary({
+      wanted: [
+        wanted([tried({ place: before })]),
+        wanted([refused, { ...refused, status: undefined }, tried({ place: after })]),
+      ],
+      stops: [kill],
+      versions: [
+        ["older", "newer"],
+        ["older", "newer", "older"],
+      ],
+      schema: { first: 5, last: 6 },
+    });
+    assert.deepStrictEqual(brokenBars(rolled), []);
+    const verdict = judged(rolled);
+    assert.deepInclude(verdict, { refusedAtStops: 2, brokenByKills: 0, byVersion: { older: 1, newer: 1 } });
+    const said = lines(verdict, rolled);
+    for (const row of [/^gateways rolled to the newer version +2$/, /^gateways rolled back to the older one +1$/]) {
+      assert.isTrue(
+        said.some((line) => row.test(line)),
+        said.join("\n"),
+      );
+    }
+    assert.isTrue(said.some((line) => /^version of the tables, and at the end +5, 6$/.test(line)));
+  });
 
   it("lets the provider's own cut break one response of its stream, and no second one", () => {
     const whole = tried({ calls: [] });
