@@ -335,6 +335,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/cli/runs/retain.test.ts", named: "those that ended last" }],
   },
   {
+    name: "a run is damaged for who reads it while its partition is dropped",
+    breaks: "a record of several tables is read at one moment",
+    within: "decoded",
+    find: "if (lost.length > 0 &&",
+    replace: "if (lost.length > 99_999 &&",
+    proofs: [{ test: shelves, named: "are read whole, or as none" }],
+  },
+  {
     name: "a partition that a damaged record keeps is said to be dropped by each next call",
     breaks: "a report says what was done",
     within: "retire",

@@ -9,6 +9,7 @@ import { type RecorderError, refused } from "../RecorderError.ts";
 import { RunRecord } from "../RunRecord.ts";
 import { listsOf } from "./postgres/SqlLists.ts";
 import * as SqlParts from "./postgres/SqlParts.ts";
+import * as SqlShelves from "./postgres/SqlShelves.ts";
 import * as SqlUnshelved from "./postgres/SqlUnshelved.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import type { SqlTables } from "./SqlTables.ts";
@@ -68,14 +69,19 @@ export const load = Effect.fnUntraced(function* (tables: SqlTables, runId: strin
   return stored?.success;
 });
 
-/** Reads the records of rows, in their order; a damaged one is its error and harms no other. */
+/** Reads the records of rows, in their order; a damaged one is its error and harms no other. Fails where it is to be read again. */
 export const decoded = Effect.fnUntraced(function* (tables: SqlTables, rows: ReadonlyArray<Row>) {
   if (rows.length === 0) return [];
   const inRows = yield* partsOf(
     tables,
     rows.filter(({ shelf = 0 }) => shelf === 0),
   );
-  const shelved = yield* SqlParts.load(tables, rows.map(placeOf));
+  const places = rows.map(placeOf);
+  const shelved = yield* SqlParts.load(tables, places);
+  const lost = places.filter(({ seq, shelf }) => shelf > 0 && shelved.get(seq)?.record === undefined);
+  // The owner has dropped a shelf behind another process that has emptied it just now: whoever reads again finds each run whole, or none.
+  if (lost.length > 0 && (yield* SqlShelves.isLost(tables, [...new Set(lost.map(({ shelf }) => shelf))])))
+    return yield* Effect.fail(new SqlFailure.RowChanged());
   return rows.map(
     (row): Result.Result<Stored, RecorderError> =>
       Result.try({

@@ -248,7 +248,7 @@ const open = (
   held: string,
   runId: string,
   head: SqlStore.Head | undefined,
-): Effect.Effect<Open | RecorderError, SqlError> => {
+): Effect.Effect<Open | RecorderError, SqlError | SqlFailure.RowChanged> => {
   if (head === undefined) return Effect.succeed({ before: undefined, record: undefined, owner: held });
   const mine = lease.driven(runId);
   const isLost = mine !== undefined && mine.lease !== held;

@@ -2,7 +2,7 @@
  * Forgets what is old by dropping the partition that it lies on. How old a shelf is stands in a row, which the tests set back.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Effect, Fiber, Logger, Queue, Random, References } from "effect";
+import { Clock, Effect, Exit, Fiber, Logger, Queue, Random, References } from "effect";
 import type { SqlClient } from "effect/sql/SqlClient";
 import { type Looked, type Retaining, type Retention, retainingOf } from "../../../src/recorder/retention/Retention.ts";
 import * as SqlShelves from "../../../src/recorder/sql/postgres/SqlShelves.ts";
@@ -187,6 +187,38 @@ describe("the parts of runs in PostgreSQL", () => {
       yield* deletes.release;
       const late = yield* Fiber.join(looking);
       assert.deepStrictEqual([faster.runs, faster.emptied, late.runs, late.emptied], [3, 1, 0, 0]);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("are read whole, or as none, by one who reads while their shelf is dropped", () =>
+    Effect.gen(function* () {
+      const { address, admin } = yield* tended;
+      const proxy = yield* StatementProxy.make(address);
+      const reader = yield* Databases.open({ address: proxy.address });
+      const recorder = yield* Databases.open({ address });
+      for (const id of ["gone", "live"]) yield* recorder.write(id, [E.begun(id), E.attempt(1)]);
+      yield* recorder.write("gone", [E.ended({ at: (yield* Clock.currentTimeMillis) - 40 * dayMs })]);
+      yield* age(admin, 2);
+      yield* look(address);
+      yield* age(admin, 32);
+      yield* look(address, { ageMs: 400 * dayMs });
+      const before = yield* record(recorder, "live");
+      const ways = [Effect.map(reader.run("gone"), (it) => [it]), Effect.map(reader.runs(), (all) => [...all])];
+      const reads = yield* Effect.forEach(ways, (read) =>
+        Effect.gen(function* () {
+          const parts = proxy.hold(/^SELECT seq, kind, body FROM/);
+          const reading = yield* Effect.forkChild(Effect.exit(read), { startImmediately: true });
+          yield* parts.reached;
+          return { parts, reading };
+        }),
+      );
+      yield* look(yield* leastRights(address, admin));
+      yield* look(address);
+      assert.notInclude(yield* shelves(admin), 1);
+      for (const { parts } of reads) yield* parts.release;
+      const [one, all] = yield* Effect.forEach(reads, ({ reading }) => Fiber.join(reading));
+      assert.deepStrictEqual(one, Exit.succeed([undefined]));
+      assert.deepStrictEqual(all, Exit.succeed([before]));
     }).pipe(Effect.scoped),
   );
 

@@ -227,5 +227,18 @@ export const drop = (tables: Tables, shelf: number): Effect.Effect<boolean, SqlE
 
 const isHeld = (error: unknown): boolean => isSqlError(error) && ["55P03", "40P01"].includes(sqlStateOf(error) ?? "");
 
+/**
+ * Whether one of these shelves was dropped since the transaction began: its row is there still, as in that moment, but a table is gone for
+ * everybody at once.
+ */
+export const isLost = (
+  { prefix, shelves, sql }: Pick<Tables, "prefix" | "shelves" | "sql">,
+  ids: ReadonlyArray<number>,
+): Effect.Effect<boolean, SqlError> =>
+  Effect.map(
+    sql`SELECT id FROM ${shelves} WHERE ${sql.in("id", ids)} AND to_regclass(concat(${`${prefix}parts_`}::text, id)) IS NULL LIMIT 1`,
+    (rows) => rows.length > 0,
+  );
+
 /** Whether a failure says that the role may not make or drop tables: then runs are forgotten one by one. */
 export const isForbidden = (error: unknown): boolean => sqlStateOf(error) === "42501";
