@@ -7,13 +7,8 @@ import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { schemaVersion } from "../../src/recorder/sql/SqlSchema.ts";
 import type { Program } from "./Gateways.ts";
-
-/**
- * The last commit whose programs know the tables before this version's: the one behind it, 7dbe5fb, brought migration 6. A new migration
- * moves it to the last commit before that one: a test compares its number of migrations with this version's.
- */
-export const formerRevision = "bbea40d235b8770587369fe8a08487f03e9e6e87";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -23,19 +18,36 @@ const archiveMax = 256 * 1024 * 1024;
 const git = (...args: ReadonlyArray<string>): Buffer =>
   execFileSync("git", ["-C", root, ...args], { maxBuffer: archiveMax, stdio: ["ignore", "pipe", "pipe"] });
 
+const schemaFile = "src/recorder/sql/SqlSchema.ts";
+
+/**
+ * The last commit whose programs know the tables before this version's: the one in front of that which brought this version's number. It is
+ * looked for, since a new migration moves it, and a history that is written again has other names for all of its commits.
+ */
+const formerRevision = (): string => {
+  const number = `-Sexport const schemaVersion = ${schemaVersion};`;
+  const [brought = ""] = git("log", "--reverse", "--format=%H", number, "--", schemaFile).toString().split("\n");
+  // A migration that is not committed stands behind all that is.
+  return brought === "" ? "HEAD" : `${brought}^`;
+};
+
 /** What a command that failed has said. */
 const wordsOf = (error: unknown): string => {
   const said = error instanceof Error && "stderr" in error ? String(error.stderr).trim() : "";
   return said !== "" ? said : error instanceof Error ? error.message : String(error);
 };
 
-/** Why there is no older program here, in one sentence; undefined where there is one. */
-export const missing = (revision: string = formerRevision): string | undefined => {
+/**
+ * Why there is no older program here, in one sentence; undefined where there is one.
+ *
+ * @param named any commit; left out, the last one with the tables before this version's
+ */
+export const missing = (named?: string): string | undefined => {
   try {
-    git("cat-file", "-e", `${revision}^{commit}`);
+    git("cat-file", "-e", `${named ?? formerRevision()}^{commit}`);
     return undefined;
   } catch (error) {
-    return `the history here has no commit ${revision} (${wordsOf(error)}): a clone with its whole history has it, \`git fetch --unshallow\` brings it`;
+    return `the history here has no commit ${named ?? "of the version before"} (${wordsOf(error)}): a clone with its whole history has it, \`git fetch --unshallow\` brings it`;
   }
 };
 
@@ -49,16 +61,19 @@ export interface OlderProgram extends Program {
 }
 
 const schemaOf = (folder: string): number => {
-  const text = readFileSync(join(folder, "src/recorder/sql/SqlSchema.ts"), "utf8");
+  const text = readFileSync(join(folder, schemaFile), "utf8");
   const found = /^export const schemaVersion = (\d+);$/m.exec(text)?.[1];
   if (found === undefined) throw new Error("the older version does not say which tables it knows");
   return Number(found);
 };
 
-/** Makes it; fails in words where the history does not have it. */
-export const make = (revision: string = formerRevision): OlderProgram => {
-  const why = missing(revision);
+/** Makes it; fails in words where the history does not have it. See `missing`. */
+export const make = (named?: string): OlderProgram => {
+  const why = missing(named);
   if (why !== undefined) throw new Error(why);
+  const revision = git("rev-parse", "--verify", `${named ?? formerRevision()}^{commit}`)
+    .toString()
+    .trim();
   const folder = mkdtempSync(join(tmpdir(), "older-"));
   const remove = () => rmSync(folder, { recursive: true, force: true });
   try {

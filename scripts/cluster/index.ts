@@ -28,7 +28,8 @@ are killed. The program of the older version comes from the history of this repo
   --roll         rolls the gateways from the older version to this one and back. There is load until each has been rolled to and fro,
                  also for longer than --seconds
   --older REVISION
-                 the older version: any commit that can be named, with --roll (default ${OlderProgram.formerRevision.slice(0, 12)})
+                 the older version: any commit that can be named, with --roll (default the last commit with the
+                 tables before this version's)
   --json         the verdict as JSON
   --help         this text
 
@@ -60,7 +61,8 @@ const options = () => {
   if (values.older !== undefined && !values.roll) throw new Error("--older: goes with --roll");
   return {
     help: values.help,
-    revision: values.roll ? (values.older ?? OlderProgram.formerRevision) : undefined,
+    roll: values.roll,
+    named: values.older,
     json: values.json,
     seconds: natural("seconds", values.seconds, 60),
     streams: natural("streams", values.streams, 40),
@@ -77,21 +79,21 @@ const nodes = 3;
 const restarts = 2 * nodes;
 
 const main = async (): Promise<number> => {
-  const { help, json, revision, ...given } = options();
+  const { help, json, named, roll, ...given } = options();
   if (help) {
     console.log(usage);
     return 0;
   }
   const { killMs, leaseMs, seconds, seed, streams } = given;
+  const older = roll ? OlderProgram.make(named) : undefined;
   const flags = `--seconds ${seconds} --streams ${streams} --seed ${seed} --kill-ms ${killMs} --lease-ms ${leaseMs}`;
-  console.error(`npm run cluster -- ${flags}${revision === undefined ? "" : ` --roll --older ${revision}`}`);
-  const older = revision === undefined ? undefined : OlderProgram.make(revision);
+  console.error(`npm run cluster -- ${flags}${older === undefined ? "" : ` --roll --older ${older.revision}`}`);
   const rolled = older === undefined ? {} : { older, restarts };
   const progress = (line: string) => console.error(`  ${line}`);
   const diary = await play({ ...given, ...rolled, nodes, progress }).finally(() => older?.remove());
   const verdict = judged(diary);
   const ends = { kills: diary.kills.length, stops: diary.stops.length };
-  if (json) console.log(JSON.stringify({ ...given, revision, ...ends, ...verdict }, null, 2));
+  if (json) console.log(JSON.stringify({ ...given, revision: older?.revision, ...ends, ...verdict }, null, 2));
   else {
     const told = `${ends.kills} kills${older === undefined ? "" : `, ${ends.stops} told to end`}`;
     console.log(`seed ${seed}: ${seconds} s, ${streams} streams at the same time, ${nodes} gateways, ${told}`);
