@@ -17,6 +17,9 @@ const succeedMsMax = 60_000;
 /** Longest that a lock of another process is waited for, in milliseconds. */
 const lockMsMax = 5_000;
 
+/** All threads of a process that is stopped stand within so long, and a commit of a process that runs is over, in milliseconds. */
+const [stoppedWithinMs, freeMsMax] = [100, 2_000];
+
 /** A gateway that a plan is played with. */
 export class WorkersGateway implements Known {
   readonly db: string;
@@ -89,11 +92,31 @@ export class WorkersGateway implements Known {
     signalled(this.pids().get(worker), name);
   }
 
-  /** Stops a worker outside of a commit: inside of one it would keep the lock, and nobody could write until it wakes. */
-  stop(worker: number): void {
-    const release = this.#isLocked ? undefined : this.lock();
-    this.signal(worker, "SIGSTOP");
-    release?.();
+  /**
+   * Stops a worker outside of a commit: inside of one it would keep the lock, and nobody could write until it wakes. A thread of it may
+   * run on for a moment, and take the lock then.
+   */
+  readonly stop = Effect.fnUntraced({ self: this }, function* (this: WorkersGateway, worker: number) {
+    for (;;) {
+      const isLocked = this.#isLocked;
+      const release = isLocked ? undefined : this.lock();
+      this.signal(worker, "SIGSTOP");
+      release?.();
+      yield* Effect.sleep(stoppedWithinMs);
+      if (isLocked || this.#isFree()) return;
+      this.signal(worker, "SIGCONT");
+      yield* Effect.sleep(stoppedWithinMs);
+    }
+  });
+
+  /** Whether the lock can be had: nobody but the stopped worker keeps it for so long. */
+  #isFree(): boolean {
+    try {
+      this.lock(freeMsMax)();
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   /** Waits until another process serves as a worker than now. */
@@ -126,9 +149,14 @@ export class WorkersGateway implements Known {
   }
 
   /** Takes the lock that all writes need; gives what lets it go. */
-  lock(): () => void {
-    const database = new DatabaseSync(this.db, { timeout: lockMsMax });
-    database.exec("BEGIN IMMEDIATE");
+  lock(withinMs: number = lockMsMax): () => void {
+    const database = new DatabaseSync(this.db, { timeout: withinMs });
+    try {
+      database.exec("BEGIN IMMEDIATE");
+    } catch (error) {
+      database.close();
+      throw error;
+    }
     this.#isLocked = true;
     return () => {
       this.#isLocked = false;

@@ -22,6 +22,11 @@ interface Told {
 /** Before an answer is given again, in milliseconds. */
 const againMs = 400;
 
+/** So long a person waits for a response, in milliseconds. */
+const waitsMs = 3_000;
+
+const unheard = { status: 0, text: "" };
+
 /** A person. */
 export class WorkersPerson {
   /** What it was told; at most a few for each question. */
@@ -52,8 +57,8 @@ export class WorkersPerson {
         url: `${this.#url}/recovery/api/runs/${record.run_id}/answer`,
         headers: { "x-recovery-answer": "1" },
         body: JSON.stringify({ revision, choice, confirm_may_repeat: true }),
-      }).catch(() => ({ status: 0, text: "" })),
-    );
+      }).catch(() => unheard),
+    ).pipe(Effect.timeoutOrElse({ duration: waitsMs, orElse: () => Effect.succeed(unheard) }));
     const told = yield* Effect.all(this.#round.answersTwice ? [one, one] : [one], { concurrency: 2 });
     for (const { status } of told) this.answers.push({ run: record.run_id, revision, choice, status, at });
     if (told.some(({ status }) => !again.has(status))) this.#settled.add(key);

@@ -145,7 +145,7 @@ const roundOf = (random: () => number, name: string, workers: number, only: Work
     pauseMs: below(900),
     betweenMs: below(500),
     awayMs: of([0, 0, 0, 1_500, 4_000]),
-    answerMs: of([0, 0, 300, 1_500, 6_000]),
+    answerMs: of([0, 0, 300, 1_500, 12_000]),
     answersTwice: random() < 0.5,
     streams: Array.from({ length: 6 + below(3) }, (_, at): PlannedStream => {
       // Each state is in each round.

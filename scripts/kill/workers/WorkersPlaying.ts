@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Context, Effect, Layer, References, Result, type Scope } from "effect";
+import { Context, Effect, Layer, References, Result } from "effect";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
@@ -77,6 +77,7 @@ export const play = (plan: WorkersPlan): Effect.Effect<WorkersPlayed, unknown> =
           yield* gateway.served();
           const play = new Round(world, round);
           yield* Effect.forkScoped(play.watched);
+          yield* Effect.forkScoped(play.answering);
           return yield* play.streams();
         }),
       ),
@@ -135,8 +136,8 @@ class Round {
     this.#person = new WorkersPerson(round, world.gateway.url);
   }
 
-  /** Looks at the records again and again: says when each run has ended, and answers what is asked. */
-  readonly watched: Effect.Effect<never, never, Scope.Scope> = Effect.forever(
+  /** Looks at the records again and again, and says when each run has ended. */
+  readonly watched: Effect.Effect<never> = Effect.forever(
     Effect.gen({ self: this }, function* () {
       const found = yield* Effect.result(this.#world.recorder.runs({ limit: 1_000 }));
       if (Result.isSuccess(found)) {
@@ -145,9 +146,16 @@ class Round {
         for (const { end, run_id } of this.#records) {
           if (end !== undefined && !this.#endedAt.has(run_id)) this.#endedAt.set(run_id, now);
         }
-        if (now >= this.#answersFrom) {
-          yield* Effect.forEach(this.#records, (record) => this.#person.answer(record), { concurrency: "unbounded" });
-        }
+      }
+      yield* Effect.sleep(lookEveryMs);
+    }),
+  );
+
+  /** Answers what is asked: an answer may wait for a worker that is stopped, and nothing else waits with it. */
+  readonly answering: Effect.Effect<never> = Effect.forever(
+    Effect.gen({ self: this }, function* () {
+      if (Date.now() >= this.#answersFrom) {
+        yield* Effect.forEach(this.#records, (record) => this.#person.answer(record), { concurrency: "unbounded" });
       }
       yield* Effect.sleep(lookEveryMs);
     }),

@@ -60,15 +60,16 @@ const happens = (
         return Effect.andThen(kill(first), Effect.andThen(replaced, kill(first)));
       });
     case "worker stopped":
-      return Effect.sync(() => gateway.stop(first)).pipe(
-        Effect.andThen(Effect.sleep(stoppedMs)),
-        Effect.andThen(Effect.sync(() => gateway.signal(first, "SIGCONT"))),
-      );
+      return gateway
+        .stop(first)
+        .pipe(
+          Effect.andThen(Effect.sleep(stoppedMs)),
+          Effect.andThen(Effect.sync(() => gateway.signal(first, "SIGCONT"))),
+        );
     case "worker hangs":
       return Effect.suspend(() => {
         const replaced = gateway.replaced(first);
-        gateway.stop(first);
-        return Effect.asVoid(replaced);
+        return Effect.andThen(gateway.stop(first), Effect.asVoid(replaced));
       });
     case "supervisor killed":
       return supervisor("SIGKILL");
