@@ -343,6 +343,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: shelves, named: "are read whole, or as none" }],
   },
   {
+    name: "a partition that was dropped by hand has every read of its runs begin anew",
+    breaks: "a damaged run hides no other",
+    within: "isLost",
+    find: "now - since < lostMs",
+    replace: "now - since < lostMs * 1e6",
+    proofs: [{ test: shelves, named: "damaged where somebody has dropped their table by hand" }],
+  },
+  {
     name: "a partition that a damaged record keeps is said to be dropped by each next call",
     breaks: "a report says what was done",
     within: "retire",

@@ -52,7 +52,7 @@ const helpOf = async (path: ReadonlyArray<string>): Promise<HelpDoc.HelpDoc> => 
   const presenter: CliOutput.Presenter = {
     present: (event) => Effect.sync(() => event._tag === "Help" && shown.push(event.helpDoc)),
   };
-  await Command.runWith(await root(path[0]), { version: "" })([...path, "--help"]).pipe(
+  await Command.runWith(await root(path), { version: "" })([...path, "--help"]).pipe(
     Effect.ignore,
     Effect.provideService(CliOutput.Presenter, presenter),
     Effect.provide(NodeServices.layer),

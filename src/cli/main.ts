@@ -36,12 +36,13 @@ const version = (): string =>
 /**
  * The command line: what `start` runs, and what the docs print their tables of commands and flags from.
  *
- * @param first the first argument; where it names a command no other is loaded, and else (help, completions, a name that there
- *   is not) all are
+ * @param args the arguments; where the first one names a command no other is loaded, and else (help, a name that there is not) all
+ *   are. A script of completions is of all commands, wherever it is asked for
  */
-export const root = async (first?: string) => {
+export const root = async (args: ReadonlyArray<string>) => {
   const loads = Object.entries(files);
-  const named = loads.filter(([name]) => name === first);
+  const isOfAll = args.some((arg) => /^--completions(?:=|$)/.test(arg));
+  const named = loads.filter(([name]) => !isOfAll && name === args[0]);
   const commands = await Promise.all((named.length === 0 ? loads : named).map(([, load]) => load()));
   return Command.make("stream-recovery").pipe(
     Command.withDescription(
@@ -54,7 +55,7 @@ export const root = async (first?: string) => {
 /** Runs the command that the process's arguments name, and exits with its code. Logs go to stderr, and stdout holds the result alone. */
 export const start = async (): Promise<void> => {
   Signals.watch();
-  const command = await root(process.argv[2]);
+  const command = await root(process.argv.slice(2));
   command.pipe(
     Command.run({ version: version() }),
     Effect.catchTag("ShowHelp", ({ errors }) =>

@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { assert, describe, it } from "@effect/vitest";
+import { root } from "../../src/cli/main.ts";
 
 const src = fileURLToPath(new URL("../../src", import.meta.url));
 
@@ -104,6 +105,14 @@ describe("what the command line loads", () => {
       files.filter((url) => /redis|undici|\/cli\/(?:demo|serve|agent|runs)\b/.test(url)),
       [],
     );
+  });
+
+  it("of a script of completions is every command, wherever it is asked for", async () => {
+    const names = async (...args: ReadonlyArray<string>) =>
+      (await root(args)).subcommands.flatMap(({ commands }) => commands);
+    assert.lengthOf(await names("policy"), 1);
+    for (const asked of ["--completions", "--completions=bash"])
+      assert.lengthOf(await names("policy", asked), (await names()).length);
   });
 
   const hasBun = spawnSync(runtime, ["--version"]).status === 0;

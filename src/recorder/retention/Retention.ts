@@ -60,6 +60,8 @@ export const everyRun = Number.MAX_SAFE_INTEGER;
 
 /** Which runs are old at a moment. */
 export interface Old {
+  /** The moment, in milliseconds since the epoch. A run that ended later did so by a wrong clock, and takes no other's place. */
+  readonly at: number;
   /** Milliseconds since the epoch. */
   readonly endedBefore: number;
   /** Most ended runs that are kept, those that ended last. */
@@ -86,6 +88,7 @@ const [shelvesInKept, shelfRunsMin] = [8, 1_000];
 export const oldAt = (at: number, retention: Retention): Old => {
   const { ageMs, runs } = { ...retentionDefault, ...retention };
   return {
+    at,
     endedBefore: at - ageMs,
     keep: runs,
     keptFrom: at - Math.min(keptLeastMs, ageMs),

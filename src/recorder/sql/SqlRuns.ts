@@ -316,12 +316,11 @@ const isEndedBy =
 /** The last run that is old, by its age or because so many ended behind it: all that ended before it are old too. */
 const lastOld = Effect.fnUntraced(function* (
   database: SqlDatabase,
-  query: PruneQuery & Partial<Pick<Old, "keptFrom">>,
+  query: PruneQuery & Partial<Pick<Old, "at" | "keptFrom">>,
 ) {
   const { endedBefore = -1, keep = everyRun, keptFrom = Number.MAX_SAFE_INTEGER } = query;
-  const isByItself = query.keptFrom !== undefined;
   const byAge: EndedPlace = { at: endedBefore, seq: -1 };
-  const beyond = yield* newestBeyond(database, keep, isByItself ? 2 * keep + countedRunsMax : undefined);
+  const beyond = yield* newestBeyond(database, keep, query.at);
   const byNumber = beyond === undefined || beyond.at < keptFrom ? beyond : { at: keptFrom, seq: -1 };
   return byNumber === undefined || byNumber.at < byAge.at ? byAge : byNumber;
 });
@@ -330,17 +329,21 @@ const lastOld = Effect.fnUntraced(function* (
  * The ended run after so many that ended last. A file counts off a bounded number at a time, which blocks its thread; a server has no index
  * of it, and sorts them once.
  *
- * @param latest a server looks at so many alone, of those that began last. A run that took longer than it takes so many to begin is not counted:
- *   then more runs are kept, and none that should be kept goes
+ * @param until what ended later is not counted, of what is forgotten by itself. Of that a server looks at those alone that began last, twice
+ *   as many as are kept. A run that took longer than it takes so many to begin is not counted: then more runs are kept, and none that
+ *   should be kept goes
  */
-const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: number, latest?: number) {
+const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: number, until?: number) {
   const { dialect, runs, sql } = database.tables;
   if (keep === everyRun) return undefined;
   const counted =
-    dialect.name === "postgres" && latest !== undefined
-      ? sql`(SELECT ended_at, seq FROM ${runs} WHERE ended_at IS NOT NULL ORDER BY seq DESC LIMIT ${latest}) AS latest`
+    dialect.name === "postgres" && until !== undefined
+      ? sql`(SELECT ended_at, seq FROM ${runs} WHERE ended_at IS NOT NULL ORDER BY seq DESC LIMIT ${2 * keep + countedRunsMax}) AS latest`
       : runs;
-  let [left, before]: [number, EndedPlace] = [keep, { at: Number.MAX_SAFE_INTEGER, seq: 0 }];
+  let [left, before]: [number, EndedPlace] = [
+    keep,
+    { at: until ?? Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER },
+  ];
   while (true) {
     const step = dialect.name === "postgres" ? left : Math.min(left, countedRunsMax);
     const [row] = yield* database.read(sql<{ readonly at: number; readonly seq: number }>`SELECT ended_at AS at, seq

@@ -102,6 +102,18 @@ describe("stream-recovery runs retain", () => {
     }).pipe(Effect.provide(layer("ends"))),
   );
 
+  it.live("gives no place to a run whose end a wrong clock has put into the future", () =>
+    Effect.gen(function* () {
+      const hours = (count: number) => ago(count / 24);
+      const ended = (id: string, at: number) => [E.begun(id, hours(9)), E.ended({ at })];
+      yield* writing({ a: ended("a", hours(3)), b: ended("b", hours(2)), ahead: ended("ahead", ago(-365)) });
+      const most = (runs: number) => ({ ...defaults, keepRunsMax: Option.some(runs) });
+      for (const dryRun of [true, false])
+        assert.strictEqual((yield* printed(retain({ ...most(1), dryRun }))).stdout, json(1, dryRun));
+      assert.sameMembers([...(yield* ids)], ["b", "ahead"]);
+    }).pipe(Effect.provide(layer("ahead"))),
+  );
+
   it.live("refuses a time that is none, or so short that a client's repeat would find nothing", () =>
     Effect.gen(function* () {
       for (const typed of ["30", "soon", "0d", "59s"]) {

@@ -222,6 +222,37 @@ describe("the parts of runs in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
+  it.live("are damaged where somebody has dropped their table by hand, and keep no other run from being read", () =>
+    Effect.gen(function* () {
+      const { address, admin } = yield* tended;
+      const recorder = yield* Databases.open({ address });
+      yield* recorder.write("gone", [E.begun("gone"), E.attempt(1)]);
+      yield* age(admin, 2);
+      yield* look(address);
+      yield* recorder.write("there", [E.begun("there"), E.attempt(1)]);
+      assert.deepStrictEqual([yield* shelfOf(admin, "gone"), yield* shelfOf(admin, "there")], [1, 2]);
+      yield* admin`DROP TABLE stream_recovery_parts_1`;
+      // It writes all the time: a write that got through lets a lock be waited for anew.
+      const writes = yield* Effect.forkScoped(
+        Effect.forever(Effect.flatMap(Random.nextInt, (n) => recorder.write(`w${n}`, [E.begun(`w${n}`)]))),
+      );
+      const reader = yield* Databases.open({ address });
+      const found = yield* reader.runs({ text: "there" });
+      assert.deepStrictEqual(
+        found.map(({ run_id }) => run_id),
+        ["there"],
+      );
+      const read = yield* Effect.flip(reader.run("gone"));
+      assert.strictEqual(read.reason, "corrupt");
+      yield* Fiber.interrupt(writes);
+      const all = yield* reader.runs({ limit: 10_000 });
+      assert.include(
+        all.map(({ run_id }) => run_id),
+        "there",
+      );
+    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")),
+  );
+
   it.live("are kept for a damaged record, which cannot be moved, and those of all others are not kept with it", () =>
     Effect.gen(function* () {
       const { address, admin } = yield* tended;

@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect";
 import type { SqlClient } from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import type { Fragment } from "effect/sql/Statement";
+import { monotonicMs, realClock } from "../../MonotonicTime.ts";
 import type { Place } from "./SqlParts.ts";
 import type { Transact } from "./SqlPostgres.ts";
 import { sqlStateOf } from "./SqlState.ts";
@@ -228,16 +229,37 @@ export const drop = (tables: Tables, shelf: number): Effect.Effect<boolean, SqlE
 const isHeld = (error: unknown): boolean => isSqlError(error) && ["55P03", "40P01"].includes(sqlStateOf(error) ?? "");
 
 /**
+ * A read that began before a shelf was dropped begins anew for so long, in milliseconds. Who finds the shelf without its table after that finds
+ * what somebody has dropped or moved by hand: the runs on it are damaged, and must not keep a read of others from its end.
+ */
+const lostMs = 1_000;
+
+/**
  * Whether one of these shelves was dropped since the transaction began: its row is there still, as in that moment, but a table is gone for
  * everybody at once.
  */
 export const isLost = (
-  { prefix, shelves, sql }: Pick<Tables, "prefix" | "shelves" | "sql">,
+  {
+    lostSince,
+    prefix,
+    shelves,
+    sql,
+  }: Pick<Tables, "prefix" | "shelves" | "sql"> & { readonly lostSince: Map<number, number> },
   ids: ReadonlyArray<number>,
 ): Effect.Effect<boolean, SqlError> =>
   Effect.map(
-    sql`SELECT id FROM ${shelves} WHERE ${sql.in("id", ids)} AND to_regclass(concat(${`${prefix}parts_`}::text, id)) IS NULL LIMIT 1`,
-    (rows) => rows.length > 0,
+    sql<{ readonly id: number | string }>`SELECT id FROM ${shelves}
+      WHERE ${sql.in("id", ids)} AND to_regclass(concat(${`${prefix}parts_`}::text, id)) IS NULL`,
+    (rows) => {
+      const now = monotonicMs(realClock);
+      return rows
+        .map(({ id }) => {
+          const since = lostSince.get(Number(id)) ?? now;
+          lostSince.set(Number(id), since);
+          return now - since < lostMs;
+        })
+        .includes(true);
+    },
   );
 
 /** Whether a failure says that the role may not make or drop tables: then runs are forgotten one by one. */
