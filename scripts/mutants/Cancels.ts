@@ -170,7 +170,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a run that no process drives is decided as if its user had said nothing",
     breaks: "L10: nothing of a cancelled run is sent again",
-    within: "next",
+    within: "planned",
     find: "options.cancelled === true ? Orphan.cancelled(record) : undefined",
     replace: "options.cancelled === true ? undefined : undefined",
     proofs: [{ test: cancels, named: "is decided as cancelled and ends" }],

@@ -147,7 +147,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a question of a crash expires at a time that no record can hold",
     breaks: "L8",
-    within: "put",
+    within: "termsOf",
     find: "const expiryMs = expiryOf(terms?.expiryMs);",
     replace: "const expiryMs = terms?.expiryMs;",
     proofs: [{ test: "test/runtime/crash/CrashRecovery.test.ts", named: "no expiry where no record can hold it" }],

@@ -46,6 +46,8 @@ export interface QuestionTerms {
 /** What a question says besides its incident. */
 export interface Put extends Required<Pick<QuestionRecord, "revision" | "attempt" | "choices" | "asked_at">> {
   readonly terms: QuestionTerms | undefined;
+  /** The open question in whose place it is put, about the same incident: it keeps that one's deadline and default. */
+  readonly replaced?: QuestionRecord | undefined;
 }
 
 /**
@@ -53,17 +55,31 @@ export interface Put extends Required<Pick<QuestionRecord, "revision" | "attempt
  *
  * The default is never a retry that may repeat something.
  */
-export const put = (incident: RunIncident, { asked_at, attempt, choices, revision, terms }: Put): QuestionRecord => {
-  const { default_choice, rule } = incident.decision;
-  const expiryMs = expiryOf(terms?.expiryMs);
+export const put = (incident: RunIncident, its: Put): QuestionRecord => {
+  const { asked_at, attempt, choices, replaced, revision } = its;
+  const { rule } = incident.decision;
+  const { default_choice, expires_at } = replaced ?? termsOf(incident, its);
   return {
     revision,
     incident: incident.id,
     attempt,
     rule,
     choices,
-    default_choice: Choices.defaultOf(choices, Choices.mayRepeat(incident), terms?.defaults?.[rule] ?? default_choice),
+    default_choice: Choices.defaultOf(choices, Choices.mayRepeat(incident), default_choice),
     asked_at,
+    ...(expires_at === undefined ? {} : { expires_at }),
+  };
+};
+
+/** What the process that asks says of the question's deadline and default. */
+const termsOf = (
+  { decision: { default_choice, rule } }: RunIncident,
+  { asked_at, terms }: Put,
+): Pick<QuestionRecord, "default_choice" | "expires_at"> => {
+  const wanted = terms?.defaults?.[rule] ?? default_choice;
+  const expiryMs = expiryOf(terms?.expiryMs);
+  return {
+    ...(wanted === undefined ? {} : { default_choice: wanted }),
     ...(expiryMs === undefined ? {} : { expires_at: asked_at + expiryMs }),
   };
 };

@@ -8,6 +8,7 @@ import * as Schema from "effect/Schema";
  *
  * `fenced`: another process has taken the run over, and this one writes nothing of it any more; or this process gave the run
  * back, and may not drive it on without a claim. `owned`: a living process drives the run, so it cannot be taken over.
+ * `answered`: a write that rests on an open question (`QuestionStillOpen`) came after its answer.
  * `invalid`: a write holds a value that could not be read back. The message names its field, `entry` is its place in the
  * write, and nothing of the write was taken. `bad_option`: the recorder was made with an impossible option, which the message
  * names.
@@ -19,6 +20,7 @@ export class RecorderError extends Schema.TaggedError<RecorderError>()("Recorder
     "unknown_run",
     "run_exists",
     "run_ended",
+    "answered",
     "full",
     "fenced",
     "owned",
@@ -42,6 +44,7 @@ const ofRun = {
   unknown_run: "the run was never started in this recorder",
   run_exists: "a run with this id is already recorded",
   run_ended: "the run has ended and takes no further entries",
+  answered: "its question was answered before the write, which rests on an open one",
   full: "every kept run is still live; raise runsMax or end some runs",
   owned: "a living process drives the run",
   invalid: "a value of the write could not be read back, so nothing of the write is on record",

@@ -161,6 +161,8 @@ export const Entry = Schema.TaggedUnion({
   IncidentMarked: { incident: Label, status: IncidentStatus, answer: Schema.optionalKey(Choice) },
   QuestionAsked: { question: QuestionRecord },
   QuestionAnswered: { revision: Schema.Natural, answer: Choice, by: Schema.optionalKey(AnsweredBy) },
+  /** What follows in the write was planned on this open question. Where it was answered meanwhile, nothing of the write is taken. */
+  QuestionStillOpen: { revision: Schema.Natural },
   /** No process drives the run any more, and it has not ended. */
   RunParked: { reason: Parked },
   /** A process drives the run again. */
@@ -170,7 +172,7 @@ export const Entry = Schema.TaggedUnion({
 export type Entry = typeof Entry.Type;
 
 /** Why an entry does not fit the record that it is written to. */
-export type Misfit = "unknown_run" | "run_exists" | "run_ended";
+export type Misfit = "unknown_run" | "run_exists" | "run_ended" | "answered";
 
 /**
  * Folds one entry into a run's record.
@@ -208,6 +210,8 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
     case "RunRepeats":
       // The first word stays: a run repeats one.
       return record.retry_of === undefined ? { ...record, retry_of: entry.retry_of } : record;
+    case "QuestionStillOpen":
+      return isAnswered(record, entry.revision) ? "answered" : record;
     case "CallHandedOver":
     case "CallJudged":
       return { ...record, calls: callsWith(record.calls, entry) };
@@ -257,6 +261,9 @@ const isOnRecord = (record: RunRecord, entry: Entry): boolean => {
       return false;
   }
 };
+
+const isAnswered = ({ questions }: RunRecord, asked: number): boolean =>
+  questions.some(({ answer, revision }) => revision === asked && answer !== undefined);
 
 const isSameEnd = (one: RunEnd, other: RunEnd): boolean =>
   one.at === other.at &&

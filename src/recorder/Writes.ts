@@ -165,6 +165,16 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
       },
     ],
   },
+  QuestionStillOpen: {
+    holds: "Nothing: where the question was answered meanwhile, nothing of its write is taken.",
+    occasions: [
+      {
+        when: "`recover` puts another question in the place of an open one, decides its run anew, or ends it.",
+        before: "The run is parked or ends.",
+        away: "fails",
+      },
+    ],
+  },
   RunParked: {
     holds: "Why no process drives the run.",
     occasions: [

@@ -139,6 +139,9 @@ export const answered = (revision: number, answer: Choice): RunRecord.Entry => (
   answer,
 });
 
+/** What follows in a write rests on a question that is open. */
+export const stillOpen = (revision: number): RunRecord.Entry => ({ _tag: "QuestionStillOpen", revision });
+
 export const parked = (
   reason: Extract<RunRecord.Entry, { readonly _tag: "RunParked" }>["reason"],
 ): RunRecord.Entry => ({

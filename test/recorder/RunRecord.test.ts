@@ -39,6 +39,7 @@ const everyEntry: ReadonlyArray<RunRecord.Entry> = [
   E.marked("r", 1, "acted_on", "accept"),
   E.asked("r", 1),
   E.answered(1, "accept"),
+  E.stillOpen(1),
   E.ended(),
 ];
 
@@ -67,6 +68,7 @@ describe("RunRecord.apply", () => {
       ["IncidentMarked", "taken"],
       ["QuestionAsked", "run_ended"],
       ["QuestionAnswered", "run_ended"],
+      ["QuestionStillOpen", "taken"],
       ["RunEnded", "run_ended"],
     ]));
 
@@ -131,6 +133,14 @@ describe("RunRecord.apply", () => {
   it("raises nothing of an attempt that it does not know", () => {
     const record = E.folded([E.begun("r"), E.attempt(1)]);
     assert.deepStrictEqual(RunRecord.apply(record, E.raised(9, { shown: "text" })), record);
+  });
+
+  it("takes what rests on an open question until it is answered, and changes nothing by that word", () => {
+    const asking = E.folded([E.begun("r"), E.asked("r", 1)]);
+    assert.strictEqual(RunRecord.apply(asking, E.stillOpen(1)), asking);
+    const answered = E.folded([E.begun("r"), E.asked("r", 1), E.answered(1, "retry"), E.asked("r", 2)]);
+    assert.strictEqual(RunRecord.applyAll(answered, [E.stillOpen(2), E.noted(1), E.stillOpen(1)]), "answered");
+    assert.strictEqual(RunRecord.apply(answered, E.stillOpen(2)), answered);
   });
 
   it("an answer is for the newest question that is open", () => {

@@ -4,7 +4,8 @@ import { memoryRunsMax, RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import * as E from "./Entries.ts";
 import * as Gates from "./suite/Gates.ts";
 import { suite } from "./suite/Suite.ts";
-import { zombies } from "./suite/Zombies.ts";
+import { sweptQuestions } from "./suite/SweptQuestions.ts";
+import { type Meeting, zombies } from "./suite/Zombies.ts";
 
 suite("RunRecorder.layerMemory", RunRecorder.layerMemory());
 
@@ -24,11 +25,14 @@ const two = Effect.gen(function* () {
   return { slow, quick, hold: gates.hold };
 });
 
-zombies("Two callers over one memory", {
+const meeting: Meeting<never> = {
   two,
   points: { "before an operation": "before", "behind an operation": "after" },
   oneProcess: true,
-});
+};
+
+zombies("Two callers over one memory", meeting);
+sweptQuestions("Two callers over one memory", meeting);
 
 describe("RunRecorder.layerMemory keeps at most runsMax runs (L11)", () => {
   const ids = Effect.flatMap(RunRecorder, (recorder) =>

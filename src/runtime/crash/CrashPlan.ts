@@ -92,6 +92,18 @@ const begins = (choice: Choice): boolean => choice === "retry" || choice === "co
  * @param record the run as it stands; it has not ended
  */
 export const next = (record: RunRecord.RunRecord, options: PlanOptions): RecoveryStep => {
+  const step = planned(record, options);
+  const open = RunRecord.openQuestion(record);
+  return open === undefined || !replaces(step)
+    ? step
+    : after([{ _tag: "QuestionStillOpen", revision: open.revision }], step);
+};
+
+/** Whether an answer that comes before the step would be lost by it: a run that is only parked keeps its question. */
+const replaces = (step: RecoveryStep): boolean =>
+  step._tag === "write" && step.entries.some(({ _tag }) => _tag !== "RunParked");
+
+const planned = (record: RunRecord.RunRecord, options: PlanOptions): RecoveryStep => {
   const due = Orphan.due(record);
   // A run that has no attempt on record has sent nothing, so there is nothing to recover.
   if (due === undefined) return write(ended(record, End.stopped("not_started"), options.now), { outcome: "stopped" });
@@ -211,12 +223,14 @@ const questionOf = (
   options: PlanOptions,
 ): RunRecord.QuestionRecord => {
   const decided = incident.decision.choices ?? ["stop"];
+  const open = RunRecord.openQuestion(record);
   return Question.put(incident, {
     revision: (record.questions.at(-1)?.revision ?? 0) + 1,
     attempt: attemptsOf(record),
     choices: Orphan.isResumable(record) ? decided : decided.filter((it) => it !== "retry" && it !== "continue"),
     asked_at: options.now,
     terms: options.terms,
+    replaced: open?.incident === incident.id ? open : undefined,
   });
 };
 

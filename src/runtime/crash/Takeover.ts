@@ -11,7 +11,7 @@ import * as End from "../../recorder/End.ts";
 import * as Orphan from "../../recorder/Orphan.ts";
 import type { QuestionTerms } from "../../recorder/Question.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
-import type { RunRecord } from "../../recorder/RunRecord.ts";
+import type { Entry, RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import * as CrashPlan from "./CrashPlan.ts";
 
@@ -45,7 +45,7 @@ export interface Row {
   readonly revision?: number;
 }
 
-/** Most steps for one run: each looks at the record anew, and an expiry that an answer overtakes needs two. */
+/** Most steps for one run: each looks at the record anew, and a step that an answer overtakes is planned again. */
 const stepsMax = 4;
 
 /**
@@ -149,8 +149,10 @@ const steps = (
       const { standing } = planned;
       if (planned._tag === "keep") return { standing, givenBack: false };
       if (planned._tag === "write") {
-        yield* recorder.write(record.run_id, planned.entries);
-        return { standing, givenBack: true };
+        const answered = yield* overtaken(recorder, record, planned.entries, step < stepsMax);
+        if (answered === undefined) return { standing, givenBack: true };
+        record = answered;
+        continue;
       }
       if (step === stepsMax) {
         yield* recorder.write(record.run_id, [{ _tag: "RunParked", reason: "question" }]);
@@ -159,6 +161,23 @@ const steps = (
       record = yield* expired(recorder, record, planned.question.revision, planned.choice);
     }
   });
+
+/**
+ * Writes a step. Where a person has answered the question that it would replace, the answer counts.
+ *
+ * @returns the record with that answer; undefined where the step is on record
+ */
+const overtaken = (
+  recorder: RunRecorder["Service"],
+  record: RunRecord,
+  entries: ReadonlyArray<Entry>,
+  again: boolean,
+): Effect.Effect<RunRecord | undefined, RecorderError> =>
+  Effect.catch(Effect.as(recorder.write(record.run_id, entries), undefined), (error) =>
+    again && error.reason === "answered"
+      ? Effect.map(recorder.run(record.run_id), (now) => now ?? record)
+      : Effect.fail(error),
+  );
 
 /** Answers an expired question with its default. An answer that came first counts: the record says which. */
 const expired = (

@@ -9,6 +9,7 @@ import * as SqlStore from "../../../src/recorder/sql/SqlStore.ts";
 import * as SqlTables from "../../../src/recorder/sql/SqlTables.ts";
 import * as E from "../Entries.ts";
 import { type Recorder, record } from "../suite/Bench.ts";
+import { sweptQuestions } from "../suite/SweptQuestions.ts";
 import { zombieRuns } from "../suite/ZombieRuns.ts";
 import { type Meeting, type Side, zombies } from "../suite/Zombies.ts";
 import * as Databases from "./Databases.ts";
@@ -51,6 +52,7 @@ const meeting: Meeting<RecorderError> = {
 
 zombies("Two processes over one PostgreSQL", meeting);
 zombieRuns("A run over PostgreSQL", meeting);
+sweptQuestions("Two processes over one PostgreSQL", meeting);
 
 describe("PostgresRunRecorder writes in groups", () => {
   it.live("of one statement a kind, however many runs are in it", () =>

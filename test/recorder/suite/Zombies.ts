@@ -135,6 +135,19 @@ export const interleavings: Readonly<Record<string, Interleaving>> = {
         assert.deepStrictEqual([yield* notes(quick), yield* answered(quick)], [1, "retry"]);
       }),
   },
+  "a write that rests on an open question against its answer: the answer stays, or finds the run ended": {
+    given: ({ slow }) => slow.write("r", asking),
+    slow: write(E.stillOpen(1), E.ended()),
+    quick: answer("retry"),
+    slowFirst: ["ok", "run_ended"],
+    quickFirst: ["answered", "ok"],
+    behind: ({ quick }, [slow]) =>
+      Effect.gen(function* () {
+        const { state } = yield* record(quick, "r");
+        const left = [state, yield* answered(quick)];
+        assert.deepStrictEqual(left, slow === "ok" ? ["ended", undefined] : ["live", "retry"]);
+      }),
+  },
   "a run is given back while another process claims it": {
     given: ({ slow }) => Effect.andThen(slow.write("r", [E.begun("r"), E.parked("interrupted")]), slow.claim("r")),
     slow: (it) => it.release("r"),

@@ -76,6 +76,13 @@ export const attempt = (
   ...more,
 });
 
+/** A run as adapters and the gateway start it: its request lives with its caller. */
+export const withoutTranscript = (entry: Entry): Entry => {
+  if (entry._tag !== "RunStarted") return entry;
+  const { transcript: _, ...rest } = entry;
+  return rest;
+};
+
 export const raised = (number: number, its: AttemptFacts): Entry => ({
   _tag: "FactsRaised",
   attempt: number,

@@ -9,7 +9,7 @@ import { TestClock } from "effect/testing";
 import { createRecovery } from "../../../src/adapters/ai-sdk/AiSdk.ts";
 import { EffectAi } from "../../../src/adapters/effect-ai/index.ts";
 import { recoveringFetch } from "../../../src/adapters/fetch/FetchRecovery.ts";
-import type { Entry, RunRecord } from "../../../src/recorder/RunRecord.ts";
+import type { QuestionRecord, RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
@@ -17,12 +17,6 @@ import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as L from "../crash/Lives.ts";
-
-const withoutTranscript = (entry: Entry): Entry => {
-  if (entry._tag !== "RunStarted") return entry;
-  const { transcript: _, ...rest } = entry;
-  return rest;
-};
 
 const lives: Readonly<Record<string, L.Life>> = {
   ...L.lives,
@@ -37,10 +31,19 @@ const planted = (life: L.Life) =>
   Effect.gen(function* () {
     yield* TestClock.setTime(1_000);
     const recorder = yield* RunRecorder;
-    for (const entries of life) yield* recorder.write(L.runId, entries.map(withoutTranscript));
+    for (const entries of life) yield* recorder.write(L.runId, entries.map(L.withoutTranscript));
     yield* recorder.release(L.runId);
     return recorder;
   });
+
+/** A run that asked about a call when its process died, on terms of its own. */
+const askedOnTerms = (terms: Pick<QuestionRecord, "default_choice" | "expires_at">): L.Life => {
+  const broken = L.incident(1, L.dispatched);
+  return [
+    [L.begun(), L.attempt(1)],
+    [L.raised(1, L.dispatched), L.opened(broken), L.asked(broken, terms)],
+  ];
+};
 
 const openChoices = ({ questions, state }: RunRecord): ReadonlyArray<string> =>
   state === "asking" ? (questions.at(-1)?.choices ?? []) : [];
@@ -87,6 +90,39 @@ describe("A run without its transcript whose process died", () => {
       yield* CrashRecovery.recover({ unresumable: () => "client_gone" });
       assert.strictEqual((yield* recorder.run(L.runId))?.end?.reason, "client_gone");
     }).pipe(Effect.provide(memory())),
+  );
+
+  it.effect("keeps the deadline and the default of a question that is put anew, and takes them in time", () =>
+    Effect.gen(function* () {
+      const recorder = yield* planted(askedOnTerms({ expires_at: 20_000, default_choice: "it_ran" }));
+      yield* CrashRecovery.recover();
+      const anew = (yield* recorder.run(L.runId))?.questions.at(-1);
+      assert.deepInclude(anew, { revision: 2, expires_at: 20_000, default_choice: "it_ran" });
+      yield* TestClock.setTime(20_000);
+      yield* CrashRecovery.recover();
+      const record = yield* recorder.run(L.runId);
+      assert.deepInclude(record?.questions.at(-1), { answer: "it_ran", answered_by: "expiry" });
+      assert.deepStrictEqual([record?.calls[0]?.verdict, record?.end?.reason], ["it_ran", "not_resumable"]);
+    }).pipe(Effect.provide(memory())),
+  );
+
+  it.effect("gives a question that is put anew no other terms, whatever the process that does so has", () =>
+    Effect.gen(function* () {
+      const terms = { expiryMs: 60_000, defaults: { tool_outcome_unknown: "it_did_not_run" } } as const;
+      const asked = [
+        [{ expires_at: 20_000, default_choice: "stop" }, [20_000, "stop"]],
+        [{ expires_at: 20_000, default_choice: "retry" }, [20_000, "stop"]],
+        [{ default_choice: "it_ran" }, [undefined, "it_ran"]],
+      ] as const;
+      for (const [before, after] of asked) {
+        const anew = yield* Effect.gen(function* () {
+          const recorder = yield* planted(askedOnTerms(before));
+          yield* CrashRecovery.recover({ terms });
+          return (yield* recorder.run(L.runId))?.questions.at(-1);
+        }).pipe(Effect.provide(memory()));
+        assert.deepStrictEqual([anew?.revision, anew?.expires_at, anew?.default_choice], [2, ...after]);
+      }
+    }),
   );
 
   it.effect("asks about a call that may have run, and by no choice that needs its request", () =>
