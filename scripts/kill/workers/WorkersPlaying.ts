@@ -255,7 +255,7 @@ class Round {
     return Math.max(at, backAt, this.#gateway.succeeded.at(-1)?.at ?? 0, said, answered);
   }
 
-  /** Whether who has served a stream's last request lives on, and has its response for whoever repeats the request. */
+  /** Whether the process that has served a stream's last request lives on, and has its response for a repeat of the request. */
   #isKept({ one, stream }: Streamed): boolean {
     const last = one.tries.at(-1);
     if (!this.#world.plan.lingers || last?.outcome !== "whole" || Date.now() - last.at > keptMs) return false;

@@ -10,8 +10,8 @@ export const turnMs = 1_000;
 
 /**
  * A worker that has let so many turns go by hangs. At 20 s it is some three hundred times the longest turn that was measured (64 ms, a
- * body of 32 MiB), longer than a disk that is written back keeps a commit, and longer than the lease of its runs: whoever else has the
- * same store takes it for dead by then.
+ * body of 32 MiB), longer than a disk that is written back keeps a commit, and longer than the lease of its runs: another process
+ * over the same store takes it for dead by then.
  */
 export const turnsMax = 20;
 

@@ -79,7 +79,7 @@ export const decoded = Effect.fnUntraced(function* (tables: SqlTables, rows: Rea
   const places = rows.map(placeOf);
   const shelved = yield* SqlParts.load(tables, places);
   const lost = places.filter(({ seq, shelf }) => shelf > 0 && shelved.get(seq)?.record === undefined);
-  // The owner has dropped a shelf behind another process that has emptied it just now: whoever reads again finds each run whole, or none.
+  // The owner has dropped a shelf behind another process that has emptied it just now: a new transaction finds each run whole, or none.
   if (lost.length > 0 && (yield* SqlShelves.isLost(tables, [...new Set(lost.map(({ shelf }) => shelf))])))
     return yield* Effect.fail(new SqlFailure.RowChanged());
   return rows.map(

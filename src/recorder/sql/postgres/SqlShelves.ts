@@ -229,8 +229,8 @@ export const drop = (tables: Tables, shelf: number): Effect.Effect<boolean, SqlE
 const isHeld = (error: unknown): boolean => isSqlError(error) && ["55P03", "40P01"].includes(sqlStateOf(error) ?? "");
 
 /**
- * A read that began before a shelf was dropped begins anew for so long, in milliseconds. Who finds the shelf without its table after that finds
- * what somebody has dropped or moved by hand: the runs on it are damaged, and must not keep a read of others from its end.
+ * A read that began before a shelf was dropped begins anew for so long, in milliseconds. A shelf that has no table after that
+ * was dropped or moved by hand: the runs on it are damaged, and must not keep a read of others from its end.
  */
 const lostMs = 1_000;
 
