@@ -242,6 +242,18 @@ export const applyAll = (
   return folded;
 };
 
+/** The detail of the evidence that the response of a run went on to its end in a process that has lost the run. */
+export const flowedOn = "flowed_on";
+
+/** Whether a write says nothing but that, of a run that has ended: a process that has lost the run may say so. */
+export const isLastWord = (record: RunRecord | undefined, entries: ReadonlyArray<Entry>): boolean =>
+  record?.state === "ended" &&
+  entries.every((entry) => entry._tag === "EvidenceNoted" && isFlowedOn(entry.evidence)) &&
+  entries.length > 0;
+
+/** Whether a step says that. */
+export const isFlowedOn = ({ detail, event }: Evidence): boolean => event === "end" && detail === flowedOn;
+
 /** Whether an entry was folded before. Facts, seams, calls and incidents are joined to the record whenever they come. */
 const isOnRecord = (record: RunRecord, entry: Entry): boolean => {
   switch (entry._tag) {

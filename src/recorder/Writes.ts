@@ -111,6 +111,11 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
         before: "Nothing waits for it.",
         away: "kept",
       },
+      {
+        when: "A response has gone on to its end whose run another process has taken over and ended: a note, by a process that has lost the run.",
+        before: "Nothing waits for it.",
+        away: "fails",
+      },
     ],
   },
   IncidentOpened: {

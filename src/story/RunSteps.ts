@@ -3,6 +3,7 @@
  * `runs watch --json` prints: they name calls, phases and rules by their stored words.
  */
 import type { AttemptRecord, CallRecord, QuestionRecord, RunRecord } from "../recorder/RunRecord.ts";
+import { flowedOnOf, flowedOnWords } from "./FlowedOn.ts";
 import { charactersOf, evidenceOf } from "./SeamWords.ts";
 import { lasting, often } from "./Times.ts";
 import { answerers, modelName, modes, parkings, type Tone, witnesses } from "./Words.ts";
@@ -120,7 +121,17 @@ const parkedSteps = ({ parked, questions, resumes }: RunRecord): ReadonlyArray<R
     ? []
     : [{ key: `parked ${parked} ${resumes} ${questions.length}`, text: parkings[parked], tone: "ask" }];
 
-const endSteps = ({ end, started_at }: RunRecord): ReadonlyArray<RunStep> =>
+const endSteps = (record: RunRecord): ReadonlyArray<RunStep> => {
+  const flowed = flowedOnOf(record);
+  return [
+    ...ownEndSteps(record),
+    ...(flowed === undefined
+      ? []
+      : [{ key: "flowed_on", at: record.started_at + flowed.at_ms, text: flowedOnWords, tone: "good" } as const]),
+  ];
+};
+
+const ownEndSteps = ({ end, started_at }: RunRecord): ReadonlyArray<RunStep> =>
   end === undefined
     ? []
     : [

@@ -13,6 +13,7 @@ import {
 } from "../recorder/RunRecord.ts";
 import { amounts, known } from "./FactWords.ts";
 import { failureWord, stopWords, unjoined } from "./FailureWords.ts";
+import { flowedOnOf, flowedOnWords } from "./FlowedOn.ts";
 import { incidentOf } from "./Question.ts";
 import { type RunStatus, statusOf } from "./RunStatus.ts";
 import { attemptsOf } from "./RunSummary.ts";
@@ -288,5 +289,6 @@ const endSentence = (record: RunRecord, lasted: number): string | undefined => {
   if (end === undefined) return undefined;
   const why = stopWords(record, end);
   const what = end.state === "completed" ? `Completed (${end.reason})` : `Stopped by ${end.reason}`;
-  return `${what} after ${counted(end.attempts, "attempt")} and ${lasting(lasted)}${why === undefined ? "" : `: ${why}`}.`;
+  const stopped = `${what} after ${counted(end.attempts, "attempt")} and ${lasting(lasted)}${why === undefined ? "" : `: ${why}`}.`;
+  return flowedOnOf(record) === undefined ? stopped : `${stopped} ${capital(flowedOnWords)}.`;
 };

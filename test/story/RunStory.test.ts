@@ -2,8 +2,10 @@
  * Tells runs of every kind and reads the story: its status, its ends, its decisions and its questions.
  */
 import { assert, describe, it } from "@effect/vitest";
+import { flowedOn } from "../../src/recorder/RunRecord.ts";
 import { openQuestionOf, repeatsText } from "../../src/story/Question.ts";
 import { statusOf } from "../../src/story/RunStatus.ts";
+import { runSteps } from "../../src/story/RunSteps.ts";
 import { retryWords, runStory } from "../../src/story/RunStory.ts";
 import { summaryOf } from "../../src/story/RunSummary.ts";
 import { requestOf } from "../../src/story/Words.ts";
@@ -44,6 +46,22 @@ describe("how a run stands", () => {
 });
 
 describe("the story of a run", () => {
+  it("says that its response went on to its end where another process has ended it", () => {
+    const word = { at_ms: 2_000, attempt: 1, event: "end", detail: flowedOn } as const;
+    const record = folded([...S.stopped("r"), { _tag: "EvidenceNoted", evidence: word }]);
+    const sentence = "Its response went on to its end all the same, in the process that had begun it.";
+    assert.match(runStory(record, now).end ?? "", new RegExp(`^Stopped by text_shown after .*\\. ${sentence}$`));
+    assert.notInclude(runStory(folded(S.stopped("r")), now).end ?? "", sentence);
+    const steps = runSteps(record).slice(-2);
+    assert.deepStrictEqual(
+      steps.map(({ at, key }) => [key, at]),
+      [
+        ["end", record.end?.at],
+        ["flowed_on", record.started_at + 2_000],
+      ],
+    );
+  });
+
   it("says what each attempt sent, how it ended, and what was decided", () => {
     const { attempts, end, head } = runStory(folded(Runs.recovered()), now);
     assert.deepStrictEqual(

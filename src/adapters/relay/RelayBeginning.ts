@@ -74,6 +74,11 @@ export interface RelayOptions {
   readonly ending?: RelayEnding;
   /** Asks a person only where an answer changes something for the client. Default `always`. */
   readonly asks?: "always" | "if_it_matters";
+  /**
+   * Where another process has taken the run over: whether text of which the client has something goes on to its end, as long as no call
+   * comes. For embedders whose clients no other process can show the response to. Default false: the connection breaks.
+   */
+  readonly flowsOn?: boolean;
   /** Takes a response with nothing in it for a failure, and holds it until its end is known. Default false. */
   readonly emptyIsFailure?: boolean;
   /** What a run may spend; left-out fields have the defaults. */
@@ -362,6 +367,7 @@ const runOptions = (
   }
   if (options.holdMaxMs !== undefined) made.holdMaxMs = options.holdMaxMs;
   if (options.asks !== undefined) made.asks = options.asks;
+  if (options.flowsOn !== undefined) made.flowsOn = options.flowsOn;
   if (options.emptyIsFailure !== undefined) made.emptyIsFailure = options.emptyIsFailure;
   if (later !== undefined) made.spentBefore = { asked: later, beside };
   if (options.path !== undefined) made.path = options.path;

@@ -135,6 +135,10 @@ export class RelayReader {
    */
   breaks(error: RunInterrupted): Broken {
     this.#notify(error);
+    if (isWhole(error)) {
+      this.#broken = { error, last: none, endsCleanly: this.begun };
+      return this.#broken;
+    }
     const { cause } = error;
     const event =
       isErrorEvent(cause) && this.#handsOn(error) && this.#heads.endsWith(cause, this.begun) ? cause.bytes : undefined;
@@ -207,6 +211,10 @@ export class RelayReader {
     }
   }
 }
+
+/** The run is another process's, and its whole response was handed over. */
+export const isWhole = ({ reason, rule }: RunInterrupted): boolean =>
+  reason === "taken_over" && rule === "already_complete";
 
 /** Events of a run after which nothing comes until the next attempt has content. */
 const waitsAt: ReadonlySet<RelayEvent["_tag"]> = new Set([

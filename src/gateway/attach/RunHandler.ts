@@ -182,6 +182,8 @@ const optionsOf = (
   [told, services]: readonly [ReturnType<typeof reporting>["event"], Context.Context<never>],
 ): Relay.RelayOptions => ({
   ...openingOf(serving, request.manner),
+  // With a delivery log another gateway may show the response.
+  flowsOn: serving.attachments.deliveries === undefined,
   presence: run.presence,
   onKeepAlive: () => run.client?.access.heard(),
   onWaited: (wait) => {

@@ -3,7 +3,7 @@
  * that took. Never a header's value, a query, a prompt, a key or a token.
  */
 
-import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
+import { isWhole, type RelayEvent } from "../../adapters/relay/RelayReader.ts";
 import type { Rule } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import { dropOldest } from "../../domain/Limits.ts";
@@ -170,7 +170,14 @@ export class Access {
     if (event._tag === "Continued") this.#seams += 1;
     if (event._tag === "RetryScheduled") this.learned({ rule: event.rule });
     if (event._tag === "QuestionAsked") this.learned({ rule: event.question.rule });
-    if (event._tag !== "RunInterrupted") return;
+    if (event._tag === "RunInterrupted") this.#interrupted(event);
+  }
+
+  #interrupted(event: Extract<RelayEvent, { readonly _tag: "RunInterrupted" }>): void {
+    if (isWhole(event)) {
+      this.learned({ rule: event.rule });
+      return;
+    }
     const { code, kind } = event.failure;
     this.#givenUp = true;
     this.learned({ rule: event.rule, failure: kind, code });

@@ -90,6 +90,7 @@ const relayed = Effect.fnUntraced(function* (
     plan,
     {
       ...openingOf({ options, routing }, manner),
+      flowsOn: true,
       onKeepAlive: () => client.access.heard(),
       onWaited: (wait) => {
         client.access.waited(wait.ms);

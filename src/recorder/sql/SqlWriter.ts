@@ -162,6 +162,8 @@ interface Open {
   readonly before: SqlStore.Stored | undefined;
   record: RunRecord.RunRecord | undefined;
   owner: string | undefined;
+  /** This process has lost the run, and another one has given it back since. */
+  readonly isLost?: boolean;
 }
 
 interface Committed {
@@ -252,22 +254,21 @@ const open = (
   if (head === undefined) return Effect.succeed({ before: undefined, record: undefined, owner: held });
   const mine = lease.driven(runId);
   const isLost = mine !== undefined && mine.lease !== held;
-  if (isLost || (head.owner !== null && head.owner !== held)) {
-    return Effect.succeed(refused("fenced", runId));
-  }
+  if (head.owner !== null && (isLost || head.owner !== held)) return Effect.succeed(refused("fenced", runId));
   const owner = head.owner ?? undefined;
-  if (mine?.known?.version === head.version) {
+  if (!isLost && mine?.known?.version === head.version) {
     const before = { ...SqlStore.placeOf(head), ...mine.known, owner };
     return Effect.succeed({ before, record: before.record, owner });
   }
   return SqlStore.load(database.tables, runId).pipe(
-    Effect.map((stored) => ({ before: stored, record: stored?.record, owner })),
+    Effect.map((stored) => ({ before: stored, record: stored?.record, owner, isLost })),
     Effect.catchIf((error) => error instanceof RecorderError, Effect.succeed),
   );
 };
 
 /** Folds a write into its run, whole or not at all. */
 const apply = (run: Open, { entries, runId }: Entries): RecorderError | undefined => {
+  if (run.isLost === true && !RunRecord.isLastWord(run.record, entries)) return refused("fenced", runId);
   // Without an owner the process has given the run back while this write was under way.
   const record = RunRecord.applyAll(run.record, entries, run.owner === undefined);
   if (typeof record === "string") return refused(record, runId);

@@ -82,12 +82,20 @@ export class Handoff<P> {
     this.#slot = undefined;
   }
 
-  /** Takes back parts and a completion that the reader has not taken: the run is another process's. */
-  recall(): void {
+  /**
+   * Takes back parts and a completion that the reader has not taken: the run is another process's.
+   *
+   * @param keepsText parts stay, unless they hand a call over
+   * @returns whether all parts stay
+   */
+  recall(keepsText = false): boolean {
     const queue = this.#queue ?? [];
-    const left = queue.filter(({ _tag }) => _tag !== "Part" && _tag !== "RunCompleted");
+    const parts = queue.filter((event) => event._tag === "Part");
+    const stay = parts.length === 0 || (keepsText && parts.every(({ calls }) => calls === undefined));
+    const left = queue.filter(({ _tag }) => (stay || _tag !== "Part") && _tag !== "RunCompleted");
     this.#queue = isFilled(left) ? left : undefined;
     this.#lacksEnd = queue.some(({ _tag }) => _tag === "RunCompleted");
+    return stay;
   }
 
   /** Whether a completion was taken back. */

@@ -255,7 +255,7 @@ export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInt
     "refused",
     /** No answer has come yet. The run is kept, and `StreamProcessor.takeUp` goes on with it. */
     "parked",
-    /** Another process drives the run now. */
+    /** Another process drives the run now. With rule `already_complete` the whole response was handed over all the same. */
     "taken_over",
     /** Another reader has taken the place of this one. The run goes on. */
     "attached_elsewhere",

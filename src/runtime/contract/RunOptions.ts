@@ -206,6 +206,11 @@ export interface RunOptions<P, E, R> {
   readonly policy?: RecoveryPolicy;
   /** @internal What was spent before the run began, where that is known elsewhere. It lessens the budget. */
   readonly spentBefore?: SpentElsewhere;
+  /**
+   * @internal No other process can show the response to this caller: where one has taken the run over, text that the caller has begun to
+   * receive goes on to its end. Nothing else of the run does.
+   */
+  readonly flowsOn?: boolean;
   /** @internal The taps of the run's output. */
   readonly taps?: Taps<P>;
   /** Weighs a held part, in bytes. A weight that is no number from 0 is replaced by the default one. */
@@ -249,6 +254,7 @@ export interface TakeUpOptions<P, E, R> {
 export const letGo = <P, E, R>({
   canContinue,
   continueText,
+  flowsOn,
   group,
   provider,
   refreshCredentials,
@@ -261,6 +267,7 @@ export const letGo = <P, E, R>({
   observe: () => none,
   ...(canContinue === undefined ? {} : { canContinue }),
   ...(continueText === undefined ? {} : { continueText }),
+  ...(flowsOn === undefined ? {} : { flowsOn }),
   ...(group === undefined ? {} : { group }),
   ...(refreshCredentials === undefined ? {} : { refreshCredentials: Effect.void }),
   ...(requestTokens === undefined ? {} : { requestTokens }),

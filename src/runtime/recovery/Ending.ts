@@ -47,7 +47,7 @@ const answered = <P, E, R>({ chain, routes }: Run<P, E, R>): void => {
 const completes = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, late: Failure | undefined): void => {
   // Only the write of the end has told whether the run is still this process's.
   if (run.loss !== undefined) {
-    run.handoff.end(Effect.fail(withoutIncident(run)));
+    run.handoff.end(Effect.fail(withoutIncident(run, run.flows)));
     return;
   }
   run.handoff.push({
@@ -60,7 +60,7 @@ const completes = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, late: Failur
   });
   // A reader that is slow may take its end long after the store went away and another process took the run.
   const left = (): Effect.Effect<never, RunInterrupted | Cause.Done> =>
-    run.handoff.lacksEnd ? Effect.fail(withoutIncident(run)) : Cause.done();
+    run.handoff.lacksEnd ? Effect.fail(withoutIncident(run, run.flows)) : Cause.done();
   run.handoff.end(Effect.suspend(left));
 };
 
@@ -76,23 +76,31 @@ const unrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Eff
     );
   });
 
-/** What the caller hears where a run stops at its own end: the run was lost, or its last call could not be recorded. */
-const withoutIncident = <P, E, R>({ attempts, loss, routes, runId }: Run<P, E, R>): RunInterrupted =>
-  new RunInterrupted({
+/**
+ * What the caller hears where a run stops at its own end: the run was lost, or its last call could not be recorded.
+ *
+ * @param isWhole the run was lost, and all of its response was handed over
+ */
+const withoutIncident = <P, E, R>({ attempts, loss, routes, runId }: Run<P, E, R>, isWhole = false): RunInterrupted => {
+  const lostBy = isWhole ? "already_complete" : "lifecycle_closed";
+  return new RunInterrupted({
     reason: loss ?? "record_failed",
     run_id: runId,
-    rule: loss === undefined ? "not_retryable" : "lifecycle_closed",
+    rule: loss === undefined ? "not_retryable" : lostBy,
     failure: loss === undefined ? { kind: "unknown" } : { kind: "cancelled", by: "lifecycle" },
     attempts,
-    message: loss === undefined ? sentences.record_failed : sentences[loss],
+    message: isWhole ? sentences.whole : loss === undefined ? sentences.record_failed : sentences[loss],
     ...(routes?.id === undefined ? {} : { route: routes.id }),
   });
+};
 
 const sentences = {
   record_failed:
     "The response is complete, but its last tool call could not be recorded, so the call was not handed over. Nothing was repeated. Ask again when the store of runs takes writes.",
   taken_over:
     "Another process has taken this run over and goes on with it. Look it up by its id; do not start it again.",
+  whole:
+    "The response is complete. Another process has taken the run over meanwhile, so that the run's end is that one's word.",
   refused: "runId: expected a new id; the store of runs knows it as another run. Start again with a new id.",
 } as const;
 
@@ -264,7 +272,7 @@ export const handOverFrozen = <P, E, R>(
   textOnly: boolean,
 ): Effect.Effect<boolean> =>
   Effect.suspend(() => {
-    if (run.loss !== undefined) return Effect.succeed(false);
+    if (run.loss !== undefined && !run.flows) return Effect.succeed(false);
     return Effect.map(attempt.flow.releaseFrozen(textOnly), (events) => {
       if (events !== undefined) run.handoff.push(...events);
       return events !== undefined;

@@ -111,6 +111,8 @@ const settled = Effect.fnUntraced(function* <P, E, R>(
     return yield* Ending.complete(run, attempt, undefined);
   }
   if (isOver) run.response.closes(yield* beginClose(run, attempt));
+  // What flowed on of a run that is lost has broken: nothing of it is asked for again.
+  if (run.flows) run.stop("lifecycle");
   // No reader could have the response: nothing is asked for again, and no person is asked.
   if (run.taps?.presence?.isEvicted === true && run.stopper === undefined) run.stop("user");
   const known = yield* onItsPath(run, broken);

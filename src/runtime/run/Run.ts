@@ -48,7 +48,7 @@ import { keptBack, needsRecord } from "../tools/CallRecording.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import { factsRaised, type Written } from "./Backlog.ts";
 import type { Chain } from "./Chain.ts";
-import type { Loss } from "./Loss.ts";
+import * as Losses from "./Loss.ts";
 import { ResponseUnderWay } from "./ResponseUnderWay.ts";
 import { Routes } from "./Routes.ts";
 import { RunGroups } from "./RunGroups.ts";
@@ -138,6 +138,8 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   reader(word: ReaderWord): void {
     if (this.ledger.ended) return;
     this.note(this.attempts, "reader", word);
+    // Nobody reads what flows on of a run that is lost.
+    if (this.flows && word !== "back") this.stop("lifecycle");
     this.response.live?.reader(word);
   }
 
@@ -221,12 +223,9 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
 
   /** How an error of the source becomes a failure at this time. */
   classifying(): Classifying<E> {
-    const { options, shared } = this;
-    return {
-      classify: options.classify,
-      nowMs: shared.clock.currentTimeMillisUnsafe(),
-      reachedHostBefore: shared.reached.has(options.provider.id),
-    };
+    const { classify, provider } = this.options;
+    const { clock, reached } = this.shared;
+    return { classify, nowMs: clock.currentTimeMillisUnsafe(), reachedHostBefore: reached.has(provider.id) };
   }
 
   /** Waits for a place among its provider's waiting retries; the place is the run's from the step that grants it (U3). */
@@ -250,11 +249,11 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   /** The text of an attempt is proven to go on with what was shown. Nothing waits for the store here. */
   continued({ number, setup }: Attempt<P>): void {
     if (setup.seam === undefined) return;
-    const joined = { attempt: number, at: setup.seam.at, proof: setup.seam.proof };
-    this.note(number, "seam", setup.seam.proof);
-    this.telemetry.seam("joined", setup.seam.proof);
-    this.handoff.push({ _tag: "Continued", ...joined });
-    Effect.runForkWith(this.services)(this.write([{ _tag: "RunContinued", ...joined }]));
+    const { at, proof } = setup.seam;
+    this.note(number, "seam", proof);
+    this.telemetry.seam("joined", proof);
+    this.handoff.push({ _tag: "Continued", attempt: number, at, proof });
+    Effect.runForkWith(this.services)(this.write([{ _tag: "RunContinued", attempt: number, at, proof }]));
   }
 
   /** The provider has responded, or never will: the next retry may have the place (U3). */
@@ -336,8 +335,9 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     const waits = needsRecord(this, calls);
     return this.#writer.writeShown(attempt, calls, waits, (isOnRecord) => {
       // The run may have been lost while the store took the write.
-      if (waits && !isOnRecord && this.loss === undefined) attempt.decide(keptBack(this.runId));
-      return this.loss === undefined && (isOnRecord || !waits);
+      if (this.loss !== undefined) return this.flows && Losses.goesOn(this, attempt, calls);
+      if (waits && !isOnRecord) attempt.decide(keptBack(this.runId));
+      return isOnRecord || !waits;
     });
   }
 
@@ -346,12 +346,12 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.telemetry.unrecorded(reason);
   }
 
-  /** The run is not this process's any more: nothing more of it is handed over or started here, but for an end on record. */
-  lost(why: Loss): void {
-    this.stopping.lost(why);
+  /** The run is not this process's any more: nothing more of it leaves or starts here, but for an end on record and text that flows on. */
+  lost(why: Losses.Loss): void {
+    const flows = why === "taken_over" && Losses.isFlowing(this);
     this.chain?.seal();
-    if (!this.#endIsRecorded) this.handoff.recall();
-    this.stop("lifecycle");
+    this.stopping.lost(why, (this.#endIsRecorded || this.handoff.recall(flows)) && flows);
+    if (!this.flows) this.stop("lifecycle");
   }
 
   /** The recorder has found that another process has taken the run over. */
@@ -387,7 +387,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   finishThen(attempt: Attempt<P>, end: Omit<RunEnd, "attempts" | "at">, emit: () => void, over: () => void): void {
     const emitted = (exit: Exit.Exit<Written>): void => {
       try {
-        if (Exit.isSuccess(exit)) this.#hasEnded(exit.value, end, emit);
+        if (Exit.isSuccess(exit)) this.#hasEnded(attempt, exit.value, end, emit);
         else this.handoff.end(Effect.failCause(exit.cause));
       } catch (defect) {
         this.handoff.end(Effect.die(defect));
@@ -417,14 +417,12 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
 
   /** The first end counts (U2). */
   #end(attempt: Attempt<P>, end: StreamEnd, entries: ReadonlyArray<Entry>, emit: () => void): Effect.Effect<void> {
-    return Effect.suspend(() =>
-      this.ledger.ended
-        ? Effect.void
-        : // The caller hears of the end now, also where the store takes it later.
-          Effect.map(this.#writer.write([...this.#ends(attempt, end), ...entries], true), (written) =>
-            this.#hasEnded(written, end, emit),
-          ),
-    );
+    return Effect.suspend(() => {
+      if (this.ledger.ended) return Effect.void;
+      // The caller hears of the end now, also where the store takes it later.
+      const write = this.#writer.write([...this.#ends(attempt, end), ...entries], true);
+      return Effect.map(write, (written) => this.#hasEnded(attempt, written, end, emit));
+    });
   }
 
   /** From here on the run has its end. Gives what goes on record before it. */
@@ -441,9 +439,11 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   }
 
   /** A run that was lost has another end (L7). */
-  #hasEnded(written: Written, end: StreamEnd, emit: () => void): void {
+  #hasEnded(attempt: Attempt<P>, written: Written, end: StreamEnd, emit: () => void): void {
     this.#endIsRecorded = written === "recorded";
-    this.telemetry.finished(written === "lost" ? { state: "stopped", reason: "lifecycle_closed" } : end, this.attempts);
+    const isWhole = written !== "lost" || (this.flows && end.state === "completed");
+    this.telemetry.finished(isWhole ? end : { state: "stopped", reason: "lifecycle_closed" }, this.attempts);
+    if (isWhole && this.flows) Losses.notes(this, attempt.number);
     emit();
   }
 }

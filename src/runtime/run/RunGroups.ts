@@ -169,6 +169,16 @@ export class RunGroups<P> {
     return this.#stopping?.loss;
   }
 
+  /** The run is another process's, and its response goes on here to its end, or has come to it. See Loss. */
+  get flows(): boolean {
+    return this.#stopping?.flows === true;
+  }
+
+  /** What flowed on comes to something that may not: nothing more of it is handed over, and the run has to be stopped behind it. */
+  flowsNoMore(): void {
+    this.stopping.flowsNoMore();
+  }
+
   /** Done as soon as the run is stopped. */
   get stopped(): Deferred.Deferred<void> {
     return this.stopping.stopped;

@@ -3,7 +3,7 @@
  *
  * T1 The first word names the stopper; a later one only adds its flag (L10).
  * T2 Nothing takes a stop back.
- * T3 A run that was lost stops, as a close stops it.
+ * T3 A run that was lost stops, as a close stops it; one whose response flows on stops at that response's end.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -16,6 +16,7 @@ export class RunStop {
   #userCancelled = false;
   #lifecycleClosed = false;
   #loss: Loss | undefined;
+  #flows = false;
   // Each is made when something waits for it: of many idle runs each holds what it has.
   #stopped: Deferred.Deferred<void> | undefined;
   #closing: Deferred.Deferred<void> | undefined;
@@ -104,8 +105,20 @@ export class RunStop {
     if (this.#stopped !== undefined) Deferred.doneUnsafe(this.#stopped, Effect.void);
   }
 
-  /** The run is lost; the first reason counts. The run has to be stopped behind it (T3). */
-  lost(why: Loss): void {
-    this.#loss ??= why;
+  /** The run is lost, and its response flows on or not; the first reason counts (T3). */
+  lost(why: Loss, flows: boolean): void {
+    if (this.#loss !== undefined) return;
+    this.#loss = why;
+    this.#flows = flows;
+  }
+
+  /** The run is lost, and its response goes on here to its end, or has come to it. */
+  get flows(): boolean {
+    return this.#flows;
+  }
+
+  /** What flowed on may not go on any more. */
+  flowsNoMore(): void {
+    this.#flows = false;
   }
 }

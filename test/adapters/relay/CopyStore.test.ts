@@ -5,6 +5,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer, References } from "effect";
 import * as Relay from "../../../src/adapters/relay/Relay.ts";
+import type { RelayEnding, RelayEvent } from "../../../src/adapters/relay/RelayReader.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
@@ -19,8 +20,15 @@ interface Known {
   readonly tried: number;
 }
 
-/** Copies a response over a store that fails at one write. */
-const copied = (steps: ReadonlyArray<Step>, fault: Fault, at: number) =>
+/** When the run is another process's, in virtual milliseconds, and whether its response flows on then. */
+interface Lost {
+  readonly atMs: number;
+  readonly flowsOn: boolean;
+  readonly ending?: RelayEnding;
+}
+
+/** Copies a response over a store that fails at one write, or loses the run. */
+const copied = (steps: ReadonlyArray<Step>, fault: Fault, at: number, lost?: Lost) =>
   Effect.gen(function* () {
     const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
     const store = faulty(memory, (write) => (write === at ? fault : undefined));
@@ -40,12 +48,29 @@ const copied = (steps: ReadonlyArray<Step>, fault: Fault, at: number) =>
       },
     };
     const transport = polled(yield* scripted(steps).timed);
-    const copy = Relay.copy(planOf(), { transport, budget: { max_auto_retries: 0 } }, sink);
+    const events: Array<RelayEvent> = [];
+    const copy = Relay.copy(
+      planOf(),
+      {
+        ...{
+          transport,
+          budget: { max_auto_retries: 0 },
+          flowsOn: lost?.flowsOn === true,
+          ending: lost?.ending ?? "break",
+        },
+        onEvent: (event) => void events.push(event),
+      },
+      sink,
+    );
     const ended = Effect.match(copy, { onSuccess: () => "end", onFailure: ({ rule }) => rule });
     const fiber = yield* Effect.forkScoped(Effect.provideContext(ended, services), { startImmediately: true });
+    if (lost !== undefined) {
+      yield* pass(lost.atMs / 1_000);
+      for (const { run_id } of yield* memory.runs()) store.loses(run_id);
+    }
     yield* pass(40);
     const exit = fiber.pollUnsafe();
-    return { writes, text: socket.text, end: exit?._tag === "Success" ? exit.value : undefined };
+    return { writes, events, text: socket.text, end: exit?._tag === "Success" ? exit.value : undefined };
   }).pipe(Effect.scoped);
 
 /** The writes of a run of one response, and one more: its start, what is shown first, what comes behind, its end. */
@@ -86,4 +111,40 @@ describe("a response that is copied over a store with faults", () => {
         }),
     );
   }
+});
+
+describe("a response whose run another process takes over while it is copied", () => {
+  const flows = [head, role, text("a"), 2_000, text("b"), 2_000, stop, "end"] as const;
+  const none: Fault = (made) => made;
+
+  it.effect("goes on to its clean end where nobody else can show it, and is not said to be complete (L7)", () =>
+    Effect.gen(function* () {
+      for (const ending of ["break", "tell", "as_provider"] as const) {
+        for (const atMs of [1_000, 3_000]) {
+          const it = yield* copied(flows, none, 0, { atMs, flowsOn: true, ending });
+          assert.strictEqual(it.text, [role, text("a"), text("b"), stop].join(""), `${ending} at ${atMs}`);
+          assert.strictEqual(it.end, "end", `${ending} at ${atMs}`);
+          const tags = it.events.map(({ _tag }) => _tag);
+          assert.deepStrictEqual(tags, ["AttemptStarted", "RunInterrupted"]);
+        }
+      }
+    }),
+  );
+
+  it.effect("breaks where another process may show it", () =>
+    Effect.gen(function* () {
+      const it = yield* copied(flows, none, 0, { atMs: 1_000, flowsOn: false });
+      assert.deepStrictEqual([it.text, it.end], [[role, text("a")].join(""), "lifecycle_closed"]);
+    }),
+  );
+
+  it.effect("breaks in front of its call, and where its provider breaks (L6, L5)", () =>
+    Effect.gen(function* () {
+      const lost = { atMs: 1_000, flowsOn: true };
+      const calling = yield* copied([head, role, text("a"), 2_000, call, stop, "end"], none, 0, lost);
+      assert.deepStrictEqual([calling.text, calling.end], [[role, text("a")].join(""), "lifecycle_closed"]);
+      const broken = yield* copied([head, role, text("a"), 2_000, text("b"), "end"], none, 0, lost);
+      assert.deepStrictEqual([broken.text, broken.end], [[role, text("a"), text("b")].join(""), "lifecycle_closed"]);
+    }),
+  );
 });

@@ -10,7 +10,7 @@ import * as SqlTables from "../../../src/recorder/sql/SqlTables.ts";
 import * as E from "../Entries.ts";
 import { type Recorder, record } from "../suite/Bench.ts";
 import { sweptQuestions } from "../suite/SweptQuestions.ts";
-import { zombieRuns } from "../suite/ZombieRuns.ts";
+import { flowingZombies, zombieRuns } from "../suite/ZombieRuns.ts";
 import { type Meeting, type Side, zombies } from "../suite/Zombies.ts";
 import * as Databases from "./Databases.ts";
 import * as StatementProxy from "./StatementProxy.ts";
@@ -52,6 +52,7 @@ const meeting: Meeting<RecorderError> = {
 
 zombies("Two processes over one PostgreSQL", meeting);
 zombieRuns("A run over PostgreSQL", meeting);
+flowingZombies("A run over PostgreSQL", meeting);
 sweptQuestions("Two processes over one PostgreSQL", meeting);
 
 describe("PostgresRunRecorder writes in groups", () => {

@@ -8,7 +8,7 @@ import { make } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as SqlNodeSqlite from "../../../src/recorder/sql/sqlite/SqlNodeSqlite.ts";
 import * as Gates from "../suite/Gates.ts";
 import { sweptQuestions } from "../suite/SweptQuestions.ts";
-import { zombieRuns } from "../suite/ZombieRuns.ts";
+import { flowingZombies, zombieRuns } from "../suite/ZombieRuns.ts";
 import { type Meeting, zombies } from "../suite/Zombies.ts";
 import * as Folder from "./SqlFolder.ts";
 
@@ -42,4 +42,5 @@ const meeting: Meeting<unknown> = {
 
 zombies("Two processes over one SQLite file", meeting);
 zombieRuns("A run over one SQLite file", meeting);
+flowingZombies("A run over one SQLite file", meeting);
 sweptQuestions("Two processes over one SQLite file", meeting);

@@ -5,11 +5,14 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Layer, Stream } from "effect";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
+import * as RunRecord from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../../runtime/Scripted.ts";
+import * as E from "../Entries.ts";
 import type { Recorder } from "./Bench.ts";
 import type { Held, Meeting, Two } from "./Zombies.ts";
 
@@ -64,6 +67,83 @@ export const zombieRuns = <E>(name: string, { points, two }: Meeting<E>): void =
   });
 };
 
+/** Fences a process whose response flows to a caller, and lets the other one end the run, or not. */
+export const flowingZombies = <E>(name: string, { two }: Pick<Meeting<E>, "two">): void => {
+  describe(`${name}, whose process is fenced while its text flows to a caller`, () => {
+    for (const isEnded of [true, false]) {
+      const title = isEnded
+        ? "has the note of it on the record that the other one has ended"
+        : "leaves the record alone";
+      it.live(`hands all of it over, and ${title}`, () =>
+        Effect.scoped(Effect.flatMap(two, (both) => flowedOn(both, isEnded))),
+      );
+    }
+
+    it.live("may say nothing else of a run that is not its own, and that only of one that has ended", () =>
+      Effect.scoped(Effect.flatMap(two, lastWords)),
+    );
+  });
+};
+
+const noted = (detail: string, event: "end" | "shown" = "end"): Entry => ({
+  _tag: "EvidenceNoted",
+  evidence: { at_ms: 1, attempt: 1, event, detail },
+});
+
+const word = noted(RunRecord.flowedOn);
+
+const evidenceOf = (it: Recorder) =>
+  Effect.map(it.run("r"), (record) => [...(record?.evidence.first ?? []), ...(record?.evidence.last ?? [])]);
+
+const flowedOn = (both: Two, isEnded: boolean) =>
+  Effect.gen(function* () {
+    const gate = Deferred.makeUnsafe<void>();
+    const script = [S.start, S.text("a"), { run: Deferred.await(gate) }, S.text("c"), S.done];
+    const deeds = yield* played(both.slow, { script }, { discardable: false, flowsOn: true });
+    while (!deeds.lines.includes("a")) yield* Effect.yieldNow;
+    yield* both.quick.processEnded?.("slow") ?? Effect.void;
+    yield* both.quick.claim("r");
+    if (isEnded) yield* both.quick.write("r", [E.ended({ state: "stopped", reason: "lifecycle_closed" })]);
+    yield* Deferred.succeed(gate, undefined);
+    yield* deeds.ended;
+    assert.deepStrictEqual(deeds.lines, ["attempt 1 first", "start", "a", "c", "done", "end taken_over"]);
+    const record = yield* both.quick.run("r");
+    assert.strictEqual(record?.state, isEnded ? "ended" : "live");
+    // The note is written behind the end of the stream.
+    const found = Effect.map(evidenceOf(both.quick), (it) => it.some(RunRecord.isFlowedOn));
+    if (isEnded) yield* Effect.repeat(Effect.delay(found, 5), { until: (is) => is });
+    else assert.isFalse(yield* Effect.delay(found, 50));
+  });
+
+const lastWords = (both: Two) =>
+  Effect.gen(function* () {
+    const outcome = (entries: ReadonlyArray<Entry>) =>
+      Effect.match(both.slow.write("r", entries), { onSuccess: () => "ok", onFailure: ({ reason }) => reason });
+    yield* both.slow.write("r", [E.begun("r"), E.attempt(1)]);
+    yield* both.quick.processEnded?.("slow") ?? Effect.void;
+    yield* both.quick.claim("r");
+    assert.strictEqual(yield* outcome([word]), "fenced", "while another one drives the run");
+    yield* both.quick.write("r", [E.parked("interrupted")]);
+    assert.strictEqual(yield* outcome([word]), "fenced", "while nobody drives it");
+    yield* both.quick.claim("r");
+    yield* both.quick.write("r", [E.ended({ state: "stopped", reason: "lifecycle_closed" })]);
+    const before = yield* evidenceOf(both.quick);
+    for (const entries of [
+      [noted("other")],
+      [noted(RunRecord.flowedOn, "shown")],
+      [word, noted("other")],
+      [E.attempt(2)],
+    ])
+      assert.strictEqual(yield* outcome(entries), "fenced", JSON.stringify(entries));
+    assert.deepStrictEqual(yield* evidenceOf(both.quick), before);
+    assert.strictEqual(yield* outcome([word]), "ok");
+    assert.deepStrictEqual(yield* evidenceOf(both.quick), [
+      ...before,
+      { at_ms: 1, attempt: 1, event: "end", detail: RunRecord.flowedOn },
+    ]);
+    assert.strictEqual((yield* both.quick.run("r"))?.end?.reason, "lifecycle_closed");
+  });
+
 const fencedIn = (both: Two, act: Act, point: string) =>
   Effect.gen(function* () {
     const reached = Deferred.makeUnsafe<Held>();
@@ -93,7 +173,11 @@ const armed = ({ hold, slow }: Two, { records }: Act, point: string, reached: De
     }),
 });
 
-const played = (recorder: Recorder, { script }: Act) =>
+const played = (
+  recorder: Recorder,
+  { script }: Pick<Act, "script">,
+  more: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>> = {},
+) =>
   Effect.gen(function* () {
     const services = yield* Layer.build(
       StreamProcessor.layer.pipe(
@@ -104,7 +188,7 @@ const played = (recorder: Recorder, { script }: Act) =>
     const [ran, lines]: [Array<string>, Array<string>] = [[], []];
     const bash = Context.get(services, ToolGuard).mutating("bash", () => Effect.sync(() => void ran.push("bash")));
     const provider = S.scripted(script, [S.start, S.text("b"), S.done]);
-    const options = S.options(provider, { runId: "r", transcript: "t", tools: [bash] });
+    const options = S.options(provider, { runId: "r", transcript: "t", tools: [bash], ...more });
     const consumed = Stream.runForEach(Context.get(services, StreamProcessor).run(options), (event) => {
       lines.push(S.line(event));
       const calls = event._tag === "Part" ? (event.calls ?? []) : [];

@@ -48,6 +48,8 @@ export interface Store {
   readonly tried: () => number;
   /** Entries that were taken, in their order. */
   readonly taken: ReadonlyArray<Entry>;
+  /** Another process takes a run over, and the process hears of it. */
+  readonly loses: (runId: string) => void;
 }
 
 /**
@@ -60,6 +62,11 @@ export const faulty = (
   fault: (write: number, now: number, entries: ReadonlyArray<Entry>) => Fault | undefined,
 ): Store => {
   const taken: Array<Entry> = [];
+  const listeners = new Set<(runId: string) => boolean>();
+  const onLost: NonNullable<Recorder["onLost"]> = (listener) => {
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  };
   let tried = 0;
   const made = (runId: string, entries: ReadonlyArray<Entry>): Write =>
     Effect.tap(memory.write(runId, entries), () => Effect.sync(() => void taken.push(...entries)));
@@ -73,7 +80,10 @@ export const faulty = (
     );
   };
   return {
-    recorder: { ...memory, durable: true, digest: (content) => Effect.succeed(`digest of ${content}`), write },
+    recorder: { ...memory, durable: true, digest: (content) => Effect.succeed(`digest of ${content}`), write, onLost },
+    loses: (runId) => {
+      for (const listener of listeners) listener(runId);
+    },
     tried: () => tried,
     taken,
   };

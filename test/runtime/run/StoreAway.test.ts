@@ -3,89 +3,19 @@
  * what happened is not forgotten. And what it does when the store says that the run is another process's.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Context, Effect, Exit, Layer, Metric, Random, Scope, Stream } from "effect";
+import { Context, Effect, Exit, Layer, Metric, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import * as Observation from "../../../src/domain/Observation.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { Backlog, backlogRunsMax, type Written } from "../../../src/runtime/run/Backlog.ts";
 import { storeWaitMs } from "../../../src/runtime/run/RunWriter.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
-import { type Fault, faulty } from "./FaultyStore.ts";
-
-const failing =
-  (reason: RecorderError["reason"]): Fault =>
-  () =>
-    Effect.fail(new RecorderError({ reason, run_id: "r", message: reason }));
-
-const away = failing("unavailable");
-
-interface Given {
-  readonly script: ReadonlyArray<S.Step>;
-  readonly fault: Parameters<typeof faulty>[1];
-  readonly more?: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
-  /** Whether the tool comes from the guard. */
-  readonly guarded?: boolean;
-  /** How long the caller is busy with an event and its tool with a call, in milliseconds. */
-  readonly busyMs?: (line: string) => number;
-}
-
-/** A run on a store with faults, with what its caller sees as it comes. */
-const bench = ({ busyMs = () => 0, fault, guarded = true, more, script }: Given) =>
-  Effect.gen(function* () {
-    const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
-    const store = faulty(memory, fault);
-    const scope = Scope.makeUnsafe();
-    const services = yield* Layer.buildWithScope(
-      StreamProcessor.layer.pipe(
-        Layer.provide(Layer.succeed(RunRecorder, store.recorder)),
-        Layer.provide(Layer.succeed(UserDecisions, { ask: () => Effect.succeed("parked" as const) })),
-        Layer.provideMerge(Layer.succeed(Random.Random, { nextDoubleUnsafe: () => 0.5, nextIntUnsafe: () => 0 })),
-      ),
-      scope,
-    );
-    const lines: Array<string> = [];
-    const ran: Array<string> = [];
-    const made = Effect.sync(() => void ran.push("bash"));
-    const bash = Context.get(services, ToolGuard).mutating("bash", () => Effect.delay(made, busyMs("bash")));
-    const tool = guarded ? bash : ({ name: "bash", executor: "runtime", effect: "mutating" } as const);
-    const provider = S.scripted(script, [S.start, S.text("b"), S.done]);
-    const options = S.options(provider, { runId: "r", transcript: "t", tools: [tool], ...more });
-    const consumed = Stream.runForEach(Context.get(services, StreamProcessor).run(options), (event) => {
-      lines.push(S.line(event));
-      const busy = Effect.sleep(busyMs(S.line(event)));
-      if (!guarded || event._tag !== "Part") return busy;
-      const run = Effect.forEach(event.calls ?? [], (call) =>
-        Effect.forkDetach(
-          Effect.map(Effect.exit(bash.run(call, undefined)), (exit) => {
-            if (Exit.isFailure(exit)) ran.push("refused");
-          }),
-        ),
-      );
-      return Effect.andThen(run, busy);
-    });
-    const fiber = yield* Effect.forkDetach(
-      Effect.map(Effect.exit(consumed), (exit) => {
-        const error = S.errorOf(exit);
-        if (error !== undefined) lines.push(`end ${error.reason}`);
-      }),
-      { startImmediately: true },
-    );
-    const close = Effect.forkDetach(Scope.close(scope, Exit.void), { startImmediately: true });
-    return { lines, ran, store, fiber, close, record: memory.run("r"), attempts: provider.attempts };
-  });
-
-const between =
-  (from: number, to: number, fault = away) =>
-  (_write: number, now: number) =>
-    now >= from && now < to ? fault : undefined;
-
-const has = (entries: ReadonlyArray<Entry>, tag: Entry["_tag"]): boolean => entries.some(({ _tag }) => _tag === tag);
+import type { Fault } from "./FaultyStore.ts";
+import { away, bench, between, failing, has } from "./StoreBench.ts";
 
 describe("While the store is away", () => {
   const text = [S.start, S.text("a"), S.wait(1_000), S.text("c"), S.done];
