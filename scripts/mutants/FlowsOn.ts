@@ -102,8 +102,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "the word of a lost run takes other entries with it",
     breaks: "a fenced process writes nothing of a run",
     within: "isLastWord",
-    find: "entries.every(",
-    replace: "entries.some(",
+    find: 'entries.every((entry) => entry._tag === "EvidenceNoted"',
+    replace: 'entries.some((entry) => entry._tag === "EvidenceNoted"',
     proofs: [{ test: zombies, named: "may say nothing else" }],
   },
   {

@@ -346,8 +346,9 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.telemetry.unrecorded(reason);
   }
 
-  /** The run is not this process's any more: nothing more of it leaves or starts here, but for an end on record and text that flows on. */
+  /** The run is not this process's any more, by the first word: nothing more leaves or starts here but an end on record, and text that flows on. */
   lost(why: Losses.Loss): void {
+    if (this.loss !== undefined) return;
     const flows = why === "taken_over" && Losses.isFlowing(this);
     this.chain?.seal();
     this.stopping.lost(why, (this.#endIsRecorded || this.handoff.recall(flows)) && flows);

@@ -24,6 +24,8 @@ export interface Twin {
 export interface TwinStory {
   readonly seed: number;
   readonly run: Story;
+  /** Text that a process has begun to show goes on where the other one takes the run over. */
+  readonly flowsOn: boolean;
   readonly twins: readonly [Twin, Twin];
   /** The store takes and gives nothing meanwhile. */
   readonly outages: ReadonlyArray<{ readonly at: number; readonly ms: number }>;
@@ -75,6 +77,8 @@ export const twinStoryOf = (seed: number): TwinStory => {
       choice: dice.pick(choices),
       through: dice.pick([0, 1] as const),
     })),
+    // Drawn last: the stories of older seeds stay what they were.
+    flowsOn: dice.chance(0.5),
   };
 };
 
