@@ -104,8 +104,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "the stream ends and the record does not",
     breaks: "L7",
     within: "#end",
-    find: "Effect.map(this.#writer.write([...this.#ends(attempt, end), ...entries], true), (written) =>",
-    replace: "Effect.map(this.#writer.write([...this.#ends(attempt, end)], true), (written) =>",
+    find: "const write = this.#writer.write([...this.#ends(attempt, end), ...entries], true);",
+    replace: "const write = this.#writer.write([...this.#ends(attempt, end)], true);",
     proofs: [runs],
   },
   {

@@ -24,8 +24,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a run is written whoever drives it",
     breaks: "one owner of a run",
     within: "open",
-    find: "if (isLost || (head.owner !== null && head.owner !== held)) {",
-    replace: "if (isLost) {",
+    find: "if (head.owner !== null && (isLost || head.owner !== held)) return",
+    replace: "if (head.owner !== null && isLost) return",
     proofs: [{ test: zombies, named: "claim against claim" }],
   },
   {
