@@ -342,8 +342,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a clean end in place of the provider's broken one",
     breaks: "L5",
     within: "breaks",
-    find: 'const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly;',
-    replace: 'const ends = this.#options.ending === "as_provider";',
+    find: "this.#heads.endedCleanly && !ownReasons.has(error.reason);",
+    replace: "!ownReasons.has(error.reason);",
     proofs: [
       { test: "test/adapters/relay/Waiting.test.ts", named: "provider's own clean end where that is asked for" },
     ],

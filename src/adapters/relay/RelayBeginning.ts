@@ -367,7 +367,11 @@ const runOptions = (
   }
   if (options.holdMaxMs !== undefined) made.holdMaxMs = options.holdMaxMs;
   if (options.asks !== undefined) made.asks = options.asks;
-  if (options.flowsOn !== undefined) made.flowsOn = options.flowsOn;
+  // A document is handed over as bytes, and what they call is not seen.
+  if (options.flowsOn === true) {
+    const isStream = () => heads.isStream;
+    made.flowsOn = isStream;
+  }
   if (options.emptyIsFailure !== undefined) made.emptyIsFailure = options.emptyIsFailure;
   if (later !== undefined) made.spentBefore = { asked: later, beside };
   if (options.path !== undefined) made.path = options.path;

@@ -51,6 +51,11 @@ export class RelayHeads {
   firstReleased: RelayHead | undefined;
   #opened: { readonly opened: (attempt: number) => void } | undefined;
 
+  /** Whether the newest attempt's response is a stream, of which every call is seen before it leaves. */
+  get isStream(): boolean {
+    return this.#streams;
+  }
+
   /** Calls back with `firstReleased`, in the step in which there is one. */
   whenReleased(told: (head: RelayHead) => void): void {
     this.#released = told;

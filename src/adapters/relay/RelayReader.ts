@@ -142,7 +142,8 @@ export class RelayReader {
     const { cause } = error;
     const event =
       isErrorEvent(cause) && this.#handsOn(error) && this.#heads.endsWith(cause, this.begun) ? cause.bytes : undefined;
-    const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly;
+    // What is kept back for a reason of our own is missing, however the provider has ended.
+    const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly && !ownReasons.has(error.reason);
     const last =
       event === undefined && !ends ? [] : this.#started(coalesced([...this.#heads.beforeError(), event ?? nothing]));
     this.#broken = { error, last, endsCleanly: ends && (this.begun || last.length > 0) };
@@ -215,6 +216,9 @@ export class RelayReader {
 /** The run is another process's, and its whole response was handed over. */
 export const isWhole = ({ reason, rule }: RunInterrupted): boolean =>
   reason === "taken_over" && rule === "already_complete";
+
+/** Why a response is cut here that its provider may have sent whole. */
+const ownReasons: ReadonlySet<RunInterrupted["reason"]> = new Set(["taken_over", "record_failed", "refused"]);
 
 /** Events of a run after which nothing comes until the next attempt has content. */
 const waitsAt: ReadonlySet<RelayEvent["_tag"]> = new Set([

@@ -51,6 +51,7 @@ export class PartFlow<P> {
   readonly #reveal: Reveal<P>;
   #ordinal = 0;
   #lastTextOrdinal = 0;
+  #hasShown = false;
   #inSlot: Transit<P> | undefined;
   /** Parts that came although the slot is full: a hold has ended while its reader was busy. They are next in the slot. */
   #next: Transit<P> | undefined;
@@ -77,6 +78,11 @@ export class PartFlow<P> {
   /** Parts handed over so far. */
   get ordinal(): number {
     return this.#ordinal;
+  }
+
+  /** Whether something that shows text or reasoning has left. */
+  get hasShown(): boolean {
+    return this.#hasShown;
   }
 
   /** Ordinal of the last text part that was handed over; 0 when there is none. */
@@ -320,7 +326,10 @@ export class PartFlow<P> {
       const ordinal = this.#ordinal;
       const observation = transit.observations[index];
       index += 1;
-      if (observation?.shows === "text") this.#lastTextOrdinal = ordinal;
+      if (observation !== undefined && observation.shows !== "nothing") {
+        this.#hasShown = true;
+        if (observation.shows === "text") this.#lastTextOrdinal = ordinal;
+      }
       const calls =
         observation === undefined || observation.calls.length === 0
           ? noCalls

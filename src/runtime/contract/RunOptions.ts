@@ -208,9 +208,10 @@ export interface RunOptions<P, E, R> {
   readonly spentBefore?: SpentElsewhere;
   /**
    * @internal No other process can show the response to this caller: where one has taken the run over, text that the caller has begun to
-   * receive goes on to its end. Nothing else of the run does.
+   * receive goes on to its end. Nothing else of the run does. It is asked in the step in which the run is lost: every call of the response
+   * must be observed.
    */
-  readonly flowsOn?: boolean;
+  readonly flowsOn?: () => boolean;
   /** @internal The taps of the run's output. */
   readonly taps?: Taps<P>;
   /** Weighs a held part, in bytes. A weight that is no number from 0 is replaced by the default one. */

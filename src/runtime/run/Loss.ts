@@ -27,31 +27,35 @@ export const losses: ReadonlyMap<RecorderError["reason"], Loss> = new Map([
 
 /** What the log says of it. */
 export const lossSentences = {
-  taken_over: "another process has taken this run over; it stops here",
+  taken_over: "another process has taken this run over; nothing more of it starts here",
   refused: "the run's id belongs to another run on record; it stops here",
 } as const;
 
+/** An attempt that reads. Facts count a part before its write is taken; only the flow knows what has left. */
+interface FlowingAttempt {
+  readonly facts: { readonly snapshot: () => AttemptFacts };
+  readonly flow: { readonly hasShown: boolean };
+}
+
 /** A run in the step in which it is lost. */
 interface LostRun {
-  readonly options: { readonly flowsOn?: boolean };
+  readonly options: { readonly flowsOn?: () => boolean };
   readonly stopper: Stopper | undefined;
   readonly isAway: boolean;
-  readonly response: { readonly live: { readonly facts: { readonly snapshot: () => AttemptFacts } } | undefined };
+  readonly response: { readonly live: FlowingAttempt | undefined };
   readonly ledger: { readonly ended: boolean };
 }
 
 /** Whether a caller is receiving the response, or has all of it, and no other process can show it. */
 export const isFlowing = ({ isAway, ledger, options, response: { live }, stopper }: LostRun): boolean => {
-  if (options.flowsOn !== true || stopper !== undefined || isAway) return false;
+  if (stopper !== undefined || isAway || options.flowsOn?.() !== true) return false;
   if (live === undefined) return ledger.ended;
-  const facts = live.facts.snapshot();
-  // Behind the marker no call comes that has not come before it.
-  return facts.terminal_seen || (facts.shown !== "nothing" && handsNoCallOver(facts));
+  return live.flow.hasShown && callsNothing(live.facts.snapshot());
 };
 
-/** Whether no call of an attempt was handed over that runs elsewhere than at its provider. */
-const handsNoCallOver = ({ counters, tools }: AttemptFacts): boolean =>
-  counters.rows_folded === undefined && tools.every(({ executor }) => executor === "provider");
+/** Whether an attempt has neither handed a call over, nor seen one run at its provider: one of a kind that is not known may be the caller's. */
+const callsNothing = ({ counters, tools }: AttemptFacts): boolean =>
+  counters.rows_folded === undefined && tools.length === 0;
 
 /** Whether parts of a run that flows on may be handed over. At its first call it stops. */
 export const goesOn = (
@@ -59,7 +63,7 @@ export const goesOn = (
   { facts }: LedgerAttempt,
   calls: ReadonlyArray<NamedCall>,
 ): boolean => {
-  if (calls.length === 0 && handsNoCallOver(facts.snapshot())) return true;
+  if (calls.length === 0 && callsNothing(facts.snapshot())) return true;
   // Before the stop, in whose step what is held may be decided on: the call came with the marker of its response.
   run.flowsNoMore();
   run.stop("lifecycle");

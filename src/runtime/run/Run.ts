@@ -5,8 +5,7 @@
  * It decides nothing; Recovery does. No other file assigns a field of it: each changes it through the verbs that it owns.
  *
  * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begins`, `goesBy`, `keepsTranscript`, `heed`, `unheed`, `stop`, `takenOver`
- * - Attempt: `recordShown`, `answered`, `responded`, `ended`, `note`; Presence: `reader`
- * - ToolLedger: `recordFacts`, `recordDispatch`, `settledLate`
+ * - Attempt: `recordShown`, `answered`, `responded`, `ended`, `note`; Presence: `reader`; ToolLedger: `recordFacts`, `recordDispatch`, `settledLate`
  * - Recovery, Incidents, Launch, Asking, Verify: `prepare`, `dropPrepared`, `start`, `goesBy`, `routes`, `write`,
  *   `writeFirst`, `writeIntent`, `nextIncident`, `place`, `responded`, `departure`, `spending`, `response`, `question`
  * - Ending: `finish`, `finishThen`, `park`, `routes`; Revival: `restored`, here and of each group; `goesBy`, `response.withdraw`
@@ -138,7 +137,6 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   reader(word: ReaderWord): void {
     if (this.ledger.ended) return;
     this.note(this.attempts, "reader", word);
-    // Nobody reads what flows on of a run that is lost.
     if (this.flows && word !== "back") this.stop("lifecycle");
     this.response.live?.reader(word);
   }
@@ -353,6 +351,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.chain?.seal();
     this.stopping.lost(why, (this.#endIsRecorded || this.handoff.recall(flows)) && flows);
     if (!this.flows) this.stop("lifecycle");
+    else if (this.wholeBy !== undefined) Losses.notes(this, this.wholeBy);
   }
 
   /** The recorder has found that another process has taken the run over. */
@@ -444,7 +443,8 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.#endIsRecorded = written === "recorded";
     const isWhole = written !== "lost" || (this.flows && end.state === "completed");
     this.telemetry.finished(isWhole ? end : { state: "stopped", reason: "lifecycle_closed" }, this.attempts);
-    if (isWhole && this.flows) Losses.notes(this, attempt.number);
+    if (end.state === "completed" && !this.#endIsRecorded) this.wholeBy = attempt.number;
+    if (written === "lost" && isWhole) Losses.notes(this, attempt.number);
     emit();
   }
 }

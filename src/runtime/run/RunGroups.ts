@@ -39,6 +39,8 @@ export class RunGroups<P> {
   #attempts = 0;
   #incidents = 0;
   #canBeTakenUp = false;
+  /** The attempt of a whole response whose end is told, and not on record: where the run is lost by then, it has flown on. */
+  protected wholeBy: number | undefined;
 
   constructor({ budget, spentBefore, taps }: Pick<RunOptions<P, never, never>, "budget" | "spentBefore" | "taps">) {
     this.taps = taps;

@@ -6,10 +6,12 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer, References } from "effect";
 import * as Relay from "../../../src/adapters/relay/Relay.ts";
 import type { RelayEnding, RelayEvent } from "../../../src/adapters/relay/RelayReader.ts";
+import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { type Fault, faults, faulty } from "../../runtime/run/FaultyStore.ts";
+import { failing, has } from "../../runtime/run/StoreBench.ts";
 import { polled, Socket } from "./CopyCases.ts";
 import { call, head, pass, planOf, role, type Step, scripted, shown, stop, text } from "./RelayCases.ts";
 
@@ -27,11 +29,19 @@ interface Lost {
   readonly ending?: RelayEnding;
 }
 
+/** What goes wrong with the writes of these entries. */
+interface Faults {
+  readonly of: (entries: ReadonlyArray<Entry>) => Fault | undefined;
+}
+
 /** Copies a response over a store that fails at one write, or loses the run. */
-const copied = (steps: ReadonlyArray<Step>, fault: Fault, at: number, lost?: Lost) =>
+const copied = (steps: ReadonlyArray<Step>, fault: Fault | Faults, at: number, lost?: Lost, plan = planOf()) =>
   Effect.gen(function* () {
     const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
-    const store = faulty(memory, (write) => (write === at ? fault : undefined));
+    const store = faulty(memory, (write, _now, entries) => {
+      if (typeof fault === "object") return fault.of(entries);
+      return write === at ? fault : undefined;
+    });
     const services = yield* Layer.build(
       StreamProcessor.layer.pipe(
         Layer.provide(Layer.merge(Layer.succeed(RunRecorder, store.recorder), UserDecisions.layerHeadless())),
@@ -47,10 +57,11 @@ const copied = (steps: ReadonlyArray<Step>, fault: Fault, at: number, lost?: Los
         socket.write(bytes);
       },
     };
-    const transport = polled(yield* scripted(steps).timed);
+    const timed = yield* scripted(steps).timed;
+    const transport = plan.streaming ? polled(timed) : timed;
     const events: Array<RelayEvent> = [];
     const copy = Relay.copy(
-      planOf(),
+      plan,
       {
         ...{
           transport,
@@ -145,6 +156,70 @@ describe("a response whose run another process takes over while it is copied", (
       assert.deepStrictEqual([calling.text, calling.end], [[role, text("a")].join(""), "lifecycle_closed"]);
       const broken = yield* copied([head, role, text("a"), 2_000, text("b"), "end"], none, 0, lost);
       assert.deepStrictEqual([broken.text, broken.end], [[role, text("a"), text("b")].join(""), "lifecycle_closed"]);
+    }),
+  );
+
+  /** Every write behind the start of a run is refused: another process has it. */
+  const fenced: Faults = { of: (entries) => (has(entries, "RunStarted") ? undefined : failing("fenced")) };
+
+  it.effect("does not begin to flow where the very write of its first text finds the loss (L6)", () =>
+    Effect.gen(function* () {
+      const it = yield* copied(flows, fenced, 0, { atMs: 0, flowsOn: true });
+      assert.deepStrictEqual([it.text, it.end], ["", "lifecycle_closed"]);
+    }),
+  );
+
+  it.effect("does not flow on as a document, whose calls nobody has seen (L6)", () =>
+    Effect.gen(function* () {
+      const json = { ...head, headers: [["Content-Type", "application/json"]] as const };
+      const calls = '"tool_calls":[{"id":"c","type":"function","function":{"name":"pay","arguments":"{}"}}]';
+      const document = `{"choices":[{"index":0,"finish_reason":"tool_calls","message":{"content":null,${calls}}}]}`;
+      const plain = planOf({ stream: false });
+      const lost = { atMs: 1_000, flowsOn: true };
+      const control = yield* copied(
+        [json, document, "end"],
+        { of: () => undefined },
+        0,
+        { ...lost, atMs: 30_000 },
+        plain,
+      );
+      assert.deepStrictEqual([control.text, control.end], [document, "end"]);
+      const late = faults["is slow"] ?? none;
+      const slow: Fault = () => Effect.andThen(late(Effect.void), failing("fenced")(Effect.void));
+      for (const faulted of [fenced, { of: (all) => (has(all, "RunStarted") ? undefined : slow) } satisfies Faults]) {
+        const it = yield* copied([json, document, "end"], faulted, 0, lost, plain);
+        assert.deepStrictEqual([it.text, it.end], ["", "lifecycle_closed"]);
+      }
+      // One that is longer than its limit is streamed as it comes.
+      const long = [`{"choices":[{"message":{"content":"${"x".repeat(9 * 1024 * 1024)}`, "x", 2_000, `",${calls}}}]}`];
+      const it = yield* copied([json, ...long, "end"], { of: () => undefined }, 0, lost, plain);
+      assert.notInclude(it.text.slice(-200), "pay");
+      assert.strictEqual(it.end, "lifecycle_closed");
+    }),
+  );
+
+  it.effect("never ends as its provider did where its call is kept back (L5)", () =>
+    Effect.gen(function* () {
+      const gemini = (part: object, more: object = {}) =>
+        `data: ${JSON.stringify({ candidates: [{ index: 0, content: { role: "model", parts: [part] }, ...more }] })}\r\n\r\n`;
+      const calling = gemini({ functionCall: { name: "pay", args: {} } }, { finishReason: "STOP" });
+      const url = "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse";
+      const plan = planOf({ contents: [] }, url);
+      const steps = [head, gemini({ text: "a" }), 2_000, calling, "end"] as const;
+      const refused = (why: "fenced" | "unavailable"): Faults => ({
+        of: (entries) => (has(entries, "CallHandedOver") ? failing(why) : undefined),
+      });
+      for (const flowsOn of [false, true]) {
+        for (const [faulted, atMs] of [
+          [{ of: () => undefined }, 1_000],
+          [refused("fenced"), 30_000],
+          [refused("unavailable"), 30_000],
+        ] as const) {
+          const it = yield* copied(steps, faulted, 0, { atMs, flowsOn, ending: "as_provider" }, plan);
+          assert.notInclude(it.text, "pay");
+          assert.notStrictEqual(it.end, "end", `flowsOn ${flowsOn} at ${atMs}`);
+        }
+      }
     }),
   );
 });

@@ -99,7 +99,7 @@ const flowedOn = (both: Two, isEnded: boolean) =>
   Effect.gen(function* () {
     const gate = Deferred.makeUnsafe<void>();
     const script = [S.start, S.text("a"), { run: Deferred.await(gate) }, S.text("c"), S.done];
-    const deeds = yield* played(both.slow, { script }, { discardable: false, flowsOn: true });
+    const deeds = yield* played(both.slow, { script }, { discardable: false, flowsOn: () => true });
     while (!deeds.lines.includes("a")) yield* Effect.yieldNow;
     yield* both.quick.processEnded?.("slow") ?? Effect.void;
     yield* both.quick.claim("r");

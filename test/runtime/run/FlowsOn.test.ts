@@ -3,17 +3,19 @@
  * end. Nothing else of the run does: no call, no attempt, no question and no completion (L6, L7, L8).
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Effect } from "effect";
+import { Clock, Deferred, Effect } from "effect";
 import { TestClock } from "effect/testing";
 import * as Observation from "../../../src/domain/Observation.ts";
+import { isFlowedOn, type RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { Presence } from "../../../src/runtime/contract/Presence.ts";
 import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import * as S from "../Scripted.ts";
+import type { Fault } from "./FaultyStore.ts";
 import { away, bench, between, failing, has } from "./StoreBench.ts";
 
 type More = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
 
-const relayed: More = { discardable: false, flowsOn: true };
+const relayed: More = { discardable: false, flowsOn: () => true };
 
 interface Played {
   readonly script: ReadonlyArray<S.Step>;
@@ -118,6 +120,46 @@ describe("A response that flows when its run is taken over", () => {
   );
 });
 
+describe("A response whose end was told before its run was known to be lost", () => {
+  const noted = (record: RunRecord | undefined) =>
+    [...(record?.evidence.first ?? []), ...(record?.evidence.last ?? [])].some(isFlowedOn);
+
+  it.effect(
+    "is noted where the store was away for its end, and another process had the run by the time it was back",
+    () =>
+      Effect.gen(function* () {
+        let isBack = false;
+        const fault = (_write: number, now: number, entries: Parameters<typeof has>[0]) => {
+          // The note is the only write of one step alone.
+          if (now < 50 || (has(entries, "EvidenceNoted") && entries.length === 1)) return undefined;
+          return isBack ? failing("fenced") : has(entries, "RunEnded") ? away : undefined;
+        };
+        const script = [S.start, S.text("a"), S.wait(100), S.text("c"), S.done];
+        const it = yield* bench({ script, guarded: false, more: relayed, fault });
+        yield* TestClock.adjust(150);
+        assert.deepStrictEqual(told(it), [...started, "c", "done", "completed"]);
+        assert.isFalse(noted(yield* it.record));
+        isBack = true;
+        it.store.loses("r");
+        yield* TestClock.adjust("2 minutes");
+        assert.isTrue(noted(yield* it.record));
+      }).pipe(Effect.scoped),
+  );
+
+  it.effect("is not noted where its own end is on record", () =>
+    Effect.gen(function* () {
+      const fault = (_write: number, _now: number, entries: Parameters<typeof has>[0]): Fault | undefined =>
+        has(entries, "RunEnded") ? (made) => Effect.tap(made, () => Effect.delay(Effect.void, 100)) : undefined;
+      const it = yield* bench({ script: [S.start, S.text("a"), S.done], guarded: false, more: relayed, fault });
+      yield* TestClock.adjust(50);
+      it.store.loses("r");
+      yield* TestClock.adjust("1 minute");
+      const record = yield* it.record;
+      assert.deepStrictEqual([record?.end?.state, noted(record)], ["completed", false]);
+    }).pipe(Effect.scoped),
+  );
+});
+
 describe("A run that is taken over while its response flows", () => {
   const text = [S.start, S.text("a"), S.wait(1_000)];
 
@@ -147,6 +189,33 @@ describe("A run that is taken over while its response flows", () => {
     }),
   );
 
+  it.effect("hands no call over that was put on record for a reader who has to drain first", () =>
+    Effect.gen(function* () {
+      const presence = new Presence(() => 0);
+      const [freed, held] = [Deferred.makeUnsafe<void>(), { isFree: true }];
+      const room = { isFree: () => held.isFree, freed: Deferred.await(freed) };
+      const it = yield* bench({
+        script: [S.start, S.text("a"), S.wait(10), S.callReady("bash"), S.done, S.wait(5_000)],
+        guarded: false,
+        more: { ...relayed, taps: { presence, room } },
+        fault: (_write, _now, entries) =>
+          has(entries, "CallHandedOver") ? (made) => Effect.delay(made, 100) : undefined,
+      });
+      yield* TestClock.adjust(50);
+      presence.leaves();
+      yield* TestClock.adjust(200);
+      held.isFree = false;
+      presence.returns();
+      yield* TestClock.adjust(50);
+      it.store.loses("r");
+      held.isFree = true;
+      yield* Deferred.succeed(freed, undefined);
+      yield* TestClock.adjust("1 minute");
+      assert.isTrue(has(it.store.taken, "CallHandedOver"));
+      assert.deepStrictEqual(told(it), [...started, stopped]);
+    }).pipe(Effect.scoped),
+  );
+
   it.effect("goes on with a read-only call as little as with any other", () =>
     Effect.gen(function* () {
       const tools = [{ name: "look", executor: "runtime", effect: "read_only" } as const];
@@ -155,10 +224,13 @@ describe("A run that is taken over while its response flows", () => {
     }),
   );
 
-  it.effect("goes on where a call runs at its provider", () =>
+  it.effect("stops at a call that runs at its provider: one of a kind that is not known may be its caller's", () =>
     Effect.gen(function* () {
       const it = yield* played({ script: [...text, S.providerCall("search"), S.text("c"), S.done] });
-      assert.deepStrictEqual(told(it), [...started, "search:input_started", "c", "done", whole]);
+      assert.deepStrictEqual(told(it), [...started, stopped]);
+      const before = [S.start, S.text("a"), S.providerCall("search"), S.wait(1_000), S.text("c"), S.done];
+      const seen = yield* played({ script: before });
+      assert.deepStrictEqual(told(seen), [...started, stopped]);
     }),
   );
 
@@ -222,16 +294,18 @@ describe("A run that is taken over while its response flows", () => {
   it.effect("stops where its id is another run's, or its caller may be shown it elsewhere", () =>
     Effect.gen(function* () {
       const script = [...text, S.text("c"), S.done];
-      const elsewhere = yield* played({ script, more: { flowsOn: false } });
+      const elsewhere = yield* played({ script, more: { flowsOn: () => false } });
       assert.deepStrictEqual(told(elsewhere), [...started, stopped]);
-      const searching = [S.start, S.text("a"), S.wait(1_000), S.providerCall("search"), S.text("c"), S.done];
+      // Its text has to be put on record behind its reasoning, and the store knows the id as another run's.
+      const reasoning = [S.start, S.reasoning("a"), S.wait(1_000), S.text("c"), S.done];
       const fault = (_write: number, _now: number, entries: Parameters<typeof has>[0]) =>
-        entries.some((it) => it._tag === "FactsRaised" && it.facts.tools.length > 0)
+        entries.some((it) => it._tag === "FactsRaised" && it.facts.shown === "text")
           ? failing("run_exists")
           : undefined;
-      const refused = yield* bench({ script: searching, guarded: false, more: relayed, fault });
+      const more = { ...relayed, discardable: true };
+      const refused = yield* bench({ script: reasoning, guarded: false, more, fault });
       yield* TestClock.adjust("1 minute");
-      assert.deepStrictEqual(told(refused), [...started, "end refused lifecycle_closed"]);
+      assert.deepStrictEqual(told(refused), ["attempt 1 first", "start", "(a)", "end refused lifecycle_closed"]);
     }).pipe(Effect.scoped),
   );
 

@@ -235,7 +235,7 @@ const requestOf = (stage: Stage, actor: Actor) => {
         return provider.attempt(context);
       },
     },
-    { tools: [tool], canContinue, continueText, discardable, reveal, flowsOn: stage.story.flowsOn },
+    { tools: [tool], canContinue, continueText, discardable, reveal, flowsOn: () => stage.story.flowsOn },
   );
   return { request, tool };
 };
