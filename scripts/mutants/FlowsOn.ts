@@ -107,6 +107,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: zombies, named: "may say nothing else" }],
   },
   {
+    name: "a process that has lost a run hears of the damage to its record alone, and goes on",
+    breaks: "L6",
+    within: "open",
+    find: 'Effect.succeed(isLost ? refused("fenced", runId) : damage);',
+    replace: "Effect.succeed(damage);",
+    proofs: [{ test: zombies, named: "is refused as fenced" }],
+  },
+  {
     name: "the client of a response that went on to its end sees it break",
     breaks: "a gateway's response that flows goes on to its end",
     within: "breaks",

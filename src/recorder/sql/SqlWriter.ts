@@ -260,9 +260,10 @@ const open = (
     const before = { ...SqlStore.placeOf(head), ...mine.known, owner };
     return Effect.succeed({ before, record: before.record, owner });
   }
+  const lossFirst = (damage: RecorderError) => Effect.succeed(isLost ? refused("fenced", runId) : damage);
   return SqlStore.load(database.tables, runId).pipe(
     Effect.map((stored) => ({ before: stored, record: stored?.record, owner, isLost })),
-    Effect.catchIf((error) => error instanceof RecorderError, Effect.succeed),
+    Effect.catchIf((error) => error instanceof RecorderError, lossFirst),
   );
 };
 

@@ -2,10 +2,13 @@
  * Lets two processes meet over one SQLite file. It has one writer, whose transaction is one step: a process can be caught in front of
  * it, where it knows what it read before, and behind it, where it does not know of it yet.
  */
+import { DatabaseSync } from "node:sqlite";
+import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer } from "effect";
 import * as SqlClient from "effect/sql/SqlClient";
 import { make } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as SqlNodeSqlite from "../../../src/recorder/sql/sqlite/SqlNodeSqlite.ts";
+import * as E from "../Entries.ts";
 import * as Gates from "../suite/Gates.ts";
 import { sweptQuestions } from "../suite/SweptQuestions.ts";
 import { flowingZombies, zombieRuns } from "../suite/ZombieRuns.ts";
@@ -44,3 +47,20 @@ zombies("Two processes over one SQLite file", meeting);
 zombieRuns("A run over one SQLite file", meeting);
 flowingZombies("A run over one SQLite file", meeting);
 sweptQuestions("Two processes over one SQLite file", meeting);
+
+describe("A run that its process has lost, and whose record is damaged by then", () => {
+  it.live("is refused as fenced: the process has to stop it, whatever became of the record", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      const [slow, quick] = [yield* opened(file, "slow", Gates.make()), yield* opened(file, "quick", Gates.make())];
+      yield* slow.write("r", [E.begun("r"), E.attempt(1)]);
+      yield* quick.processEnded?.("slow") ?? Effect.void;
+      yield* quick.claim("r");
+      yield* quick.write("r", [E.ended({ state: "stopped", reason: "client_gone" })]);
+      const damage = new DatabaseSync(file);
+      damage.exec("UPDATE stream_recovery_runs SET record = '{'");
+      damage.close();
+      assert.strictEqual((yield* Effect.flip(slow.write("r", [E.attempt(2)]))).reason, "fenced");
+    }).pipe(Effect.scoped),
+  );
+});
