@@ -28,8 +28,8 @@ are killed. The program of the older version comes from the history of this repo
   --roll         rolls the gateways from the older version to this one and back. There is load until each has been rolled to and fro,
                  also for longer than --seconds
   --older REVISION
-                 the older version: any commit that can be named, with --roll (default the last commit with the
-                 tables before this version's)
+                 the older version: any commit that can be named, with --roll, as it is (default the last commit with the
+                 tables before this version's, without the faults of it that would be taken for one of the roll)
   --json         the verdict as JSON
   --help         this text
 
@@ -87,7 +87,9 @@ const main = async (): Promise<number> => {
   const { killMs, leaseMs, seconds, seed, streams } = given;
   const older = roll ? OlderProgram.make(named) : undefined;
   const flags = `--seconds ${seconds} --streams ${streams} --seed ${seed} --kill-ms ${killMs} --lease-ms ${leaseMs}`;
-  console.error(`npm run cluster -- ${flags}${older === undefined ? "" : ` --roll --older ${older.revision}`}`);
+  if (older !== undefined)
+    console.error(`older version ${older.revision}${older.mended.map((name) => `, mended: ${name}`).join("")}`);
+  console.error(`npm run cluster -- ${flags}${roll ? " --roll" : ""}${named === undefined ? "" : ` --older ${named}`}`);
   const rolled = older === undefined ? {} : { older, restarts };
   const progress = (line: string) => console.error(`  ${line}`);
   const diary = await play({ ...given, ...rolled, nodes, progress }).finally(() => older?.remove());
