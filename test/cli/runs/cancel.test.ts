@@ -5,45 +5,13 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { bodies, serverOf } from "../../gateway/GatewayCases.ts";
 import { run as typed } from "../CommandLine.ts";
-import { folder, runsIn, type Served, serve } from "../ServeProcess.ts";
+import { folder, runsIn, type Served } from "../ServeProcess.ts";
 import { logged, workersOf } from "../Workers.ts";
-
-const event = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", choices: [{ index: 0, delta: { content: "x" } }] })}\n\n`;
-
-/** A provider that begins to answer, and never ends. */
-const endless = serverOf((request, response) => {
-  request.resume();
-  response.writeHead(200, { "content-type": "text/event-stream" }).write(event);
-});
-
-/** A gateway of its own process, and a run that it drives. */
-const driving = Effect.fnUntraced(function* (more: ReadonlyArray<string> = []) {
-  const db = join(yield* folder, "runs.db");
-  const url = `${yield* endless}/v1`;
-  const served = yield* serve(["--port", "0", "--db", db, "--openai-url", url, "--lease-ms", "1000", ...more]);
-  const response = yield* Effect.promise(() =>
-    fetch(`${served.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(bodies["openai-chat"]),
-    }),
-  );
-  return { db, served, response, run: response.headers.get("x-recovery-run") ?? "" };
-});
+import { broken, driving } from "./Driving.ts";
 
 const cancel = (db: string, run: string, ...more: ReadonlyArray<string>) =>
   Effect.promise(() => typed(["runs", "cancel", run, "--db", db, ...more]));
-
-/** The end of what a client reads: it breaks. */
-const broken = (response: Response): Effect.Effect<boolean> =>
-  Effect.promise(() =>
-    response.text().then(
-      () => false,
-      () => true,
-    ),
-  );
 
 const drivers = (served: Served): ReadonlyArray<string> =>
   [served.child.pid ?? 0, ...workersOf(served).values()].map((pid) => `${pid}@${hostname()}`);
@@ -57,7 +25,8 @@ describe("stream-recovery runs cancel", () => {
       `tells ${what} that drives the run, names it, and is refused behind the end`,
       () =>
         Effect.gen(function* () {
-          const { db, response, run, served } = yield* driving(more);
+          const db = join(yield* folder, "runs.db");
+          const { response, run, served } = yield* driving(db, more);
           if (more.length > 0) yield* logged(served, /a worker serves/, 2);
           const { code, stderr, stdout } = yield* cancel(db, run);
           assert.deepStrictEqual([code, stderr], [0, ""]);
@@ -83,7 +52,8 @@ describe("stream-recovery runs cancel", () => {
     "ends a run whose gateway was killed, once its lease is over, and gives machines JSON",
     () =>
       Effect.gen(function* () {
-        const { db, response, run, served } = yield* driving();
+        const db = join(yield* folder, "runs.db");
+        const { response, run, served } = yield* driving(db);
         served.child.kill("SIGKILL");
         yield* Effect.promise(() => served.exited);
         assert.isTrue(yield* broken(response));
