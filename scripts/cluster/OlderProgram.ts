@@ -58,6 +58,9 @@ const mend = (folder: string): ReadonlyArray<string> =>
     const [brought = ""] = git("log", "--reverse", "--format=%H", `-S${says}`, "--", file).toString().split("\n");
     if (brought === "" || readFileSync(join(folder, file), "utf8").includes(says)) return [];
     execFileSync("git", ["apply", "-"], { cwd: folder, input: git("show", "--format=", brought, "--", "src") });
+    // In a folder of some repository's, git skips what it does not know there and says nothing.
+    if (!readFileSync(join(folder, file), "utf8").includes(says))
+      throw new Error(`${name} could not be mended in ${folder}`);
     return [name];
   });
 
