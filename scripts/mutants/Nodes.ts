@@ -6,6 +6,7 @@ import type { Mutant } from "./Mutant.ts";
 const repeats = "test/gateway/proxy/StoredRepeats.test.ts";
 const waits = "test/gateway/api/StoredPaths.test.ts";
 const groups = "test/runtime/run/SharedGroups.test.ts";
+const throttles = "test/runtime/run/SharedThrottle.test.ts";
 const outages = "test/recorder/shared/OutageLog.test.ts";
 const storeLog = "test/runtime/run/StoreLog.test.ts";
 
@@ -148,12 +149,28 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: groups, named: "counts a retry once" }],
   },
   {
-    name: "each gateway has the whole throttle",
-    breaks: "a broken provider is not stormed, DESIGN 18",
-    within: "#max",
-    find: "return Math.max(1, tokensMax / this.#processes);",
-    replace: "return tokensMax;",
-    proofs: [{ test: groups, named: "each have its part" }],
+    name: "a gateway that cannot ask has the whole throttle",
+    breaks: "at most one retry over a node, DESIGN 18",
+    within: "aloneSize",
+    find: "max: 1, perSecond: tokensPerSecond / tokensMax",
+    replace: "max: tokensMax, perSecond: tokensPerSecond",
+    proofs: [{ test: throttles, named: "leaves each process one retry at once" }],
+  },
+  {
+    name: "a token that a run does not need stays taken",
+    breaks: "no needless question",
+    within: "record",
+    find: "isTaken || drawn === undefined ? Effect.void",
+    replace: "true || drawn === undefined ? Effect.void",
+    proofs: [{ test: throttles, named: "put a token back whose time" }],
+  },
+  {
+    name: "a clock that was set back empties a bucket",
+    breaks: "no needless question",
+    within: "drawing",
+    find: "(0, $",
+    replace: "(-1e18, $",
+    proofs: [{ test: "test/recorder/sql/SqlPacing.test.ts", named: "a clock that was set back" }],
   },
   {
     name: "nothing says that runs are not recorded",

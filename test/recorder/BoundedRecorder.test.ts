@@ -48,7 +48,7 @@ const that = (way: () => unknown): Recorder =>
   Object.fromEntries([...Object.keys(calls).map((name) => [name, way]), ["durable", true]]) as unknown as Recorder;
 
 describe("A recorder of a store that processes share", () => {
-  it.effect("has what they know together behind its bounds too: facts, words, and how many of them live", () =>
+  it.effect("has what they know together behind its bounds too: facts, words, and what they draw from", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock;
       const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
@@ -61,9 +61,11 @@ describe("A recorder of a store that processes share", () => {
       yield* other.put("cooldown", "key", "value", 1_000);
       assert.deepStrictEqual(words, ["Put"]);
       assert.strictEqual((yield* its.shared?.find("cooldown", "key") ?? Effect.undefined)?.value, "value");
-      for (const { living } of [its.shared, its.pacing].filter((it) => it !== undefined))
-        assert.strictEqual(yield* living, 4);
-      assert.isDefined(its.pacing);
+      const left = Effect.forEach(
+        [its.shared, its.pacing],
+        (it) => it?.draw("p", 1, { max: 4, perSecond: 1 }) ?? Effect.undefined,
+      );
+      assert.deepStrictEqual(yield* left, [3, 2]);
       assert.strictEqual(yield* its.cancels?.driver("r") ?? Effect.undefined, "4711@host");
       ends?.();
       store.say({ _tag: "Look" });

@@ -44,6 +44,12 @@ export interface GroupSpent {
   readonly tokens: number;
 }
 
+/** How much a bucket holds, and how fast it fills up. */
+export interface BucketSize {
+  readonly max: number;
+  readonly perSecond: number;
+}
+
 /** What a process hears. */
 export type Word =
   /** A fact of a kind was put. */
@@ -73,8 +79,13 @@ export interface SharedFacts {
    * @returns what it has spent with that
    */
   readonly spend: (group: string, spent: GroupSpent, keepMs: number) => Effect.Effect<GroupSpent, FactsFault>;
-  /** How many processes drive runs now, this one counted: at least 1. */
-  readonly living: Effect.Effect<number, FactsFault>;
+  /**
+   * Takes out of a bucket of tokens that fills up by itself, in one step for all processes. It is full when it is first named.
+   *
+   * @param count how many; below 0 they are put back
+   * @returns how many are left; below 0 so many were taken ahead of their time
+   */
+  readonly draw: (bucket: string, count: number, size: BucketSize) => Effect.Effect<number, FactsFault>;
   /** Whether words come as they are said; where not, there is `Look` every `lookMs`. */
   readonly hears: () => boolean;
   /**
@@ -86,7 +97,7 @@ export interface SharedFacts {
 }
 
 /** What bounds the retries of all processes of a store together. */
-export type SharedPacing = Pick<SharedFacts, "living" | "spend">;
+export type SharedPacing = Pick<SharedFacts, "draw" | "spend">;
 
 /** Most facts of a kind that are read at once. */
 export const factsMax = 4_096;

@@ -9,14 +9,19 @@ import type * as Redacted from "effect/Redacted";
 import type { Fragment } from "effect/sql/Statement";
 import type { RecorderError } from "../RecorderError.ts";
 import type { Listeners } from "../shared/Listeners.ts";
-import { type Fact, type FactKind, factsMax, type SharedFacts, toldKinds } from "../shared/SharedFacts.ts";
+import {
+  type BucketSize,
+  type Fact,
+  type FactKind,
+  factsMax,
+  type SharedFacts,
+  toldKinds,
+} from "../shared/SharedFacts.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
-import type { SqlLease } from "./SqlLease.ts";
 
 /** What the facts need of the store. */
 export interface FactsOptions {
   readonly database: SqlDatabase;
-  readonly lease: Pick<SqlLease, "id">;
   readonly node: string;
   readonly secret: Redacted.Redacted<string>;
   /** Wall clock, milliseconds since the epoch. */
@@ -48,7 +53,7 @@ const isTold = (kind: FactKind): boolean => toldKinds.some((it) => it === kind);
 /** The facts of a store. */
 export const make = (options: FactsOptions): SharedFacts => {
   const { database, hears, listeners, node, now } = options;
-  const { dialect, facts, leases, sql } = database.tables;
+  const { dialect, facts, sql } = database.tables;
   const time = () => dialect.time(now());
   const found = () => sql`key, value, node, stamp, ${time()} - put_at AS age_ms, until - ${time()} AS left_ms`;
   return {
@@ -84,16 +89,7 @@ export const make = (options: FactsOptions): SharedFacts => {
       ),
     spend: (group, spent, keepMs) =>
       Effect.suspend(() => database.once(spending(options, group, spent, keepMs, globalThis.crypto.randomUUID()))),
-    living: database.once(
-      // Its own lease is another one with each look: it has none before its first write.
-      Effect.suspend(() =>
-        Effect.map(
-          sql<{ readonly n: number }>`SELECT count(*) AS n FROM ${leases}
-            WHERE fenced = 0 AND expires_at > ${time()} AND id <> ${options.lease.id ?? ""}`,
-          ([row]) => 1 + Number(row?.n ?? 0),
-        ),
-      ),
-    ),
+    draw: (bucket, count, size) => Effect.suspend(() => database.once(drawing(options, bucket, count, size))),
     hears,
     on: listeners.on,
   };
@@ -167,6 +163,37 @@ const spending = (
         ON CONFLICT (id) DO UPDATE SET retries = ${grown("retries")}, tokens = ${grown("tokens")}, until = excluded.until
         RETURNING retries, tokens`,
       ([row]) => ({ retries: Number(row?.retries ?? 0), tokens: Number(row?.tokens ?? 0) }),
+    );
+  });
+};
+
+/** How long a bucket is kept that nobody draws from, in milliseconds: it is full again long before. */
+const bucketMs = 3_600_000;
+
+/**
+ * A bucket is a row of the groups: its tokens are those that were left when it was last drawn from, a while before its end. So a clock that
+ * was set back gives none for the time of one draw, and the next one fills it again. A draw whose word a server loses may count twice: fewer
+ * retries go then, and never more.
+ */
+const drawing = (
+  { database, now }: Pick<FactsOptions, "database" | "now">,
+  bucket: string,
+  count: number,
+  { max, perSecond }: BucketSize,
+) => {
+  const { dialect, groups, sql } = database.tables;
+  return Effect.suspend(() => {
+    const [time, name] = [dialect.time(now()), groups];
+    const [least, greatest] = (dialect.name === "sqlite" ? ["min", "max"] : ["least", "greatest"]).map((it) =>
+      sql.literal(it),
+    );
+    const came = sql`${greatest}(0, ${time} - ${name}.until + ${bucketMs}) * ${perSecond / 1_000}`;
+    return Effect.map(
+      sql<{ readonly tokens: number }>`INSERT INTO ${groups} (id, retries, tokens, until)
+        VALUES (${`bucket ${bucket}`}, 0, ${max - count}, ${time} + ${bucketMs})
+        ON CONFLICT (id) DO UPDATE SET tokens = ${least}(${max}, ${name}.tokens + ${came}) - ${count}, until = excluded.until
+        RETURNING tokens`,
+      ([row]) => Number(row?.tokens ?? 0),
     );
   });
 };

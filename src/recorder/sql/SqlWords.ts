@@ -86,7 +86,7 @@ export const make = Effect.fnUntraced(function* (
   const says = (told: Fragment, word: string) =>
     sql`WITH told AS (${told}) SELECT pg_notify(${channel}, ${word}) FROM told`;
   const options: SqlFacts.FactsOptions = {
-    ...{ database, lease, now, listeners, says },
+    ...{ database, now, listeners, says },
     node: globalThis.crypto.randomUUID(),
     secret: Redacted.make(found.value),
     hears: () => hearing.now,
@@ -113,7 +113,7 @@ const ofFile = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Words, never, Scope.Scope> {
   const listeners = new Listeners();
   const facts = SqlFacts.make({
-    ...{ database, lease, now, listeners, says: undefined },
+    ...{ database, now, listeners, says: undefined },
     node: globalThis.crypto.randomUUID(),
     secret: Redacted.make(""),
     hears: () => false,
@@ -126,9 +126,10 @@ const ofFile = Effect.fnUntraced(function* (
   const forgotten = SqlFacts.forget({ database, now });
   const put: SharedCancels["put"] = (...fact) => Effect.andThen(forgotten, facts.put(...fact));
   const spend: SharedPacing["spend"] = (...spent) => Effect.andThen(forgotten, facts.spend(...spent));
+  const draw: SharedPacing["draw"] = (...drawn) => Effect.andThen(forgotten, facts.draw(...drawn));
   return {
     cancels: { ...facts, put, driver: (runId) => SqlFacts.driver(database, runId) },
-    pacing: { living: facts.living, spend },
+    pacing: { draw, spend },
   };
 });
 

@@ -1,16 +1,15 @@
 /**
  * Counts in the store what the runs of a group spend, so that all processes of the store share the group's budget (G5 of `Groups`).
  *
- * Only a run whose budget limits its group asks, once for each response that breaks. A store that is away, or slow, is not waited
- * for: the run then decides by what its own process knows.
+ * Only a run whose budget limits its group asks, once for each response that breaks. It waits for the store as long as its record would:
+ * a retry needs both. Where the store does not come back, the run decides by what its own process knows, and its retry does not go
+ * for want of a record.
  */
 import * as Effect from "effect/Effect";
 import type { Budget } from "../../domain/RunFacts.ts";
+import { type RunRecorder, recorderWaitMs } from "../../recorder/RunRecorder.ts";
 import type { SharedPacing } from "../../recorder/shared/SharedFacts.ts";
 import { type GroupMember, type Groups, idleMs } from "./Groups.ts";
-
-/** Longest that a decision waits for the store, in milliseconds. */
-const storeWaitMs = 500;
 
 /** A run that may share the budget of its group. */
 export interface SharingRun {
@@ -23,12 +22,15 @@ export interface SharingRun {
 export class SharedGroups {
   readonly #groups: Groups;
   readonly #pacing: SharedPacing | undefined;
+  /** Longest that a decision waits for the store, in milliseconds. */
+  readonly #waitMs: number;
   /** Runs that have counted a retry in the store, until it has gone or was given back: at most those that go on here. */
   readonly #counted = new Set<string>();
 
-  constructor(groups: Groups, pacing: SharedPacing | undefined) {
+  constructor(groups: Groups, { pacing, waitMs = recorderWaitMs }: Pick<RunRecorder["Service"], "pacing" | "waitMs">) {
     this.#groups = groups;
     this.#pacing = pacing;
+    this.#waitMs = waitMs;
   }
 
   /**
@@ -44,7 +46,7 @@ export class SharedGroups {
     return Effect.suspend(() => {
       const added = this.#groups.adds(member, tokens, now());
       const spent = Effect.timeoutOrElse(pacing.spend(group, added, idleMs), {
-        duration: storeWaitMs,
+        duration: this.#waitMs,
         orElse: () => Effect.fail({ message: "it does not answer" }),
       });
       return Effect.match(spent, {
@@ -76,6 +78,6 @@ export class SharedGroups {
     if (!this.#counted.delete(runId) || group === undefined || this.#pacing === undefined) return Effect.void;
     const back = Effect.ignore(this.#pacing.spend(group, { retries: -1, tokens: 0 }, idleMs));
     // Nothing of this run waits for it.
-    return Effect.asVoid(Effect.forkDetach(Effect.timeoutOption(back, storeWaitMs)));
+    return Effect.asVoid(Effect.forkDetach(Effect.timeoutOption(back, this.#waitMs)));
   }
 }

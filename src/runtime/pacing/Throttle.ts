@@ -3,12 +3,16 @@
  *
  * After gRPC A6 (retry throttling), with time instead of successes as the refill: a stream takes minutes to succeed.
  */
+import type { BucketSize } from "../../recorder/shared/SharedFacts.ts";
 
 /** Retries of one provider that may start at once. */
 export const tokensMax = 20;
 
 /** Tokens that come back per second. */
 export const tokensPerSecond = 10;
+
+/** How much a bucket of all processes that share a store holds, or that of a process which shares none. */
+export const throttleSize: BucketSize = { max: tokensMax, perSecond: tokensPerSecond };
 
 /** Providers that are told apart; beyond, the least recently used bucket is forgotten, and is full again. */
 export const providersMax = 256;
@@ -18,24 +22,22 @@ interface Bucket {
   at: number;
 }
 
-/** The buckets of one process: its part of those of all processes that share a store. */
+/** The buckets of one process. */
 export class Throttle {
   readonly #buckets = new Map<string, Bucket>();
-  #processes = 1;
+  readonly #max: number;
+  readonly #perSecond: number;
 
-  /** So many processes drive runs now. Each has its part, and at least one retry at once. */
-  sharedBy(processes: number): void {
-    this.#processes = Math.max(1, processes);
-  }
-
-  get #max(): number {
-    return Math.max(1, tokensMax / this.#processes);
+  /** @param size what one bucket holds, and what comes back to it */
+  constructor({ max, perSecond }: BucketSize = throttleSize) {
+    this.#max = max;
+    this.#perSecond = perSecond;
   }
 
   /** Milliseconds until `provider` has a token; 0 when it has one now. `now` is monotonic milliseconds. */
   waitMs(provider: string, now: number): number {
     const { tokens } = this.#bucket(provider, now);
-    return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) / tokensPerSecond) * 1_000 * this.#processes);
+    return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) / this.#perSecond) * 1_000);
   }
 
   /** Takes a token, ahead of its time where none is there: the next one waits longer. */
@@ -46,7 +48,7 @@ export class Throttle {
   #bucket(provider: string, now: number): Bucket {
     const found = this.#buckets.get(provider);
     const bucket = found ?? { tokens: this.#max, at: now };
-    const came = (Math.max(0, now - bucket.at) / 1_000) * (tokensPerSecond / this.#processes);
+    const came = (Math.max(0, now - bucket.at) / 1_000) * this.#perSecond;
     bucket.tokens = Math.min(this.#max, bucket.tokens + came);
     bucket.at = now;
     this.#buckets.delete(provider);

@@ -12,6 +12,7 @@ import * as RetryBudget from "../../policy/RetryBudget.ts";
 import * as Incident from "../../recorder/Incident.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import { stopFailure } from "../contract/InterruptSignature.ts";
+import type { Drawn } from "../pacing/SharedThrottle.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import * as RunSnapshot from "../run/RunSnapshot.ts";
@@ -35,11 +36,12 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   yield* sharedGroups.breaks(sharing, Tokens.total(RunSnapshot.costOf(run, broken)));
   // In the step that decides: what this response has cost is the group's before another run of it is decided.
   run.shared.groups.broke(member, Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
-  const input = yield* inputOf(run, broken, undefined);
+  const drawn = yield* draws(run, broken);
+  const input = yield* inputOf(run, broken, drawn?.waitMs);
   // From here on a settle is late: these facts are what is decided.
   run.response.decided(broken.attempt, input.failure);
   if (run.stopper === undefined) run.routes?.decided(broken);
-  const taken = yield* record(run, broken.attempt, input, "open");
+  const taken = yield* record(run, broken.attempt, input, { status: "open", drawn });
   yield* sharedGroups.decided(member);
   return taken;
 });
@@ -65,26 +67,47 @@ export const late = Effect.fnUntraced(function* <P, E, R>(
   if (run.question.grew()) return;
   const facts = () => attempt.facts.snapshot();
   const broken = { attempt, failure, cause: undefined, cursorRefused: true, facts };
-  yield* record(run, attempt, yield* inputOf(run, broken, undefined), "late");
+  yield* record(run, attempt, yield* inputOf(run, broken, undefined), { status: "late", drawn: undefined });
 });
+
+/** Draws the token of a retry from the store, where it would be one that needs a token. */
+const draws = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<Drawn | undefined> => {
+  const { throttle } = run.shared;
+  if (!throttle.isShared) return Effect.undefined;
+  return Effect.suspend(() =>
+    needsToken(run.policy.decide(inputWith(run, broken, 0, 0)))
+      ? throttle.draw(run.provider.id, run.budget.max_retry_after_ms, () => run.now())
+      : Effect.undefined,
+  );
+};
+
+/** A move asks nothing of the throttle. One that waits for its path or for a cooldown goes in its turn there, and needs no token. */
+const needsToken = ({ action, route, wait_for }: Decision): boolean =>
+  action === "auto_retry_once" && route !== "next" && wait_for === undefined;
 
 /** What a decision takes. A stop from outside is the failure of its stopper, unless a flag of the run says it. */
 const inputOf = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
   throttleWaitMs: number | undefined,
-): Effect.Effect<DecisionInput> =>
-  Effect.map(Random.next, (jitter) => {
-    const cost = RunSnapshot.costOf(run, broken);
-    const facts = RunSnapshot.factsOf(run, broken.attempt, !broken.cursorRefused, cost);
-    return {
-      facts: broken.facts(),
-      failure: run.stopper === "caller" || run.stopper === "caller_failed" ? stopFailure(run.stopper) : broken.failure,
-      run: throttleWaitMs === undefined ? facts : { ...facts, throttle_wait_ms: throttleWaitMs },
-      budget: run.departure.budget,
-      jitter,
-    };
-  });
+): Effect.Effect<DecisionInput> => Effect.map(Random.next, (jitter) => inputWith(run, broken, throttleWaitMs, jitter));
+
+const inputWith = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: BrokenAttempt<P>,
+  throttleWaitMs: number | undefined,
+  jitter: number,
+): DecisionInput => {
+  const cost = RunSnapshot.costOf(run, broken);
+  const facts = RunSnapshot.factsOf(run, broken.attempt, !broken.cursorRefused, cost);
+  return {
+    facts: broken.facts(),
+    failure: run.stopper === "caller" || run.stopper === "caller_failed" ? stopFailure(run.stopper) : broken.failure,
+    run: throttleWaitMs === undefined ? facts : { ...facts, throttle_wait_ms: throttleWaitMs },
+    budget: run.departure.budget,
+    jitter,
+  };
+};
 
 /** Says why text that was shown is not gone on with. */
 const refused = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): void => {
@@ -94,11 +117,18 @@ const refused = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): void => {
   run.telemetry.seam("refused", plan);
 };
 
+/** How an incident is recorded. */
+interface Recording {
+  readonly status: RunIncident["status"];
+  /** The token that the run holds. */
+  readonly drawn: Drawn | undefined;
+}
+
 const record = <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
   input: DecisionInput,
-  status: RunIncident["status"],
+  { drawn, status }: Recording,
 ): Effect.Effect<RecordedDecision> => {
   const incident = Incident.make(run.policy, input, {
     run_id: run.runId,
@@ -109,24 +139,20 @@ const record = <P, E, R>(
     status,
   });
   const { decision } = incident;
-  // Taken in the step that decided: runs that break together must not all see the same free token. A move asks nothing of it.
-  // One that waits for its path or for a cooldown goes in its turn there, and needs no token.
-  const isFree = decision.route === "next" || decision.wait_for !== undefined;
-  if (decision.action === "auto_retry_once" && !isFree && status === "open") {
-    run.shared.throttle.take(run.provider.id, run.now());
-  }
+  const isTaken = status === "open" && needsToken(decision);
+  // Taken in the step that decided: runs that break together must not all see the same free token.
+  if (isTaken && drawn === undefined) run.shared.throttle.own.take(run.provider.id, run.now());
+  const spare = isTaken || drawn === undefined ? Effect.void : run.shared.throttle.putBack(drawn);
   if (status === "open" && RetryBudget.isCounted(decision, input)) {
     run.shared.groups.take(RunSnapshot.memberOf(run), run.now());
   }
   run.note(attempt.number, "decision", decision.rule);
   if (decision.rule === "text_shown" && run.options.continueText === "auto") refused(run, attempt);
   run.telemetry.decided(incident);
-  return Effect.map(
-    run.write([
-      ...run.takesRepeats(),
-      { _tag: "FactsRaised", attempt: attempt.number, facts: attempt.facts.snapshot() },
-      { _tag: "IncidentOpened", incident },
-    ]),
-    (recorded) => ({ decision, incident, recorded }),
-  );
+  const written = run.write([
+    ...run.takesRepeats(),
+    { _tag: "FactsRaised", attempt: attempt.number, facts: attempt.facts.snapshot() },
+    { _tag: "IncidentOpened", incident },
+  ]);
+  return Effect.map(Effect.andThen(spare, written), (recorded) => ({ decision, incident, recorded }));
 };

@@ -37,7 +37,7 @@ export const factsOf = <P, E, R>(
     discardable: run.discardable,
     can_refresh_credentials: options.refreshCredentials !== undefined,
     ...spent,
-    throttle_wait_ms: shared.throttle.waitMs(options.provider.id, run.now()),
+    throttle_wait_ms: shared.throttle.own.waitMs(options.provider.id, run.now()),
     ...standingOf(run),
     ...(run.routes?.facts(attempt.setup) ?? oneRoute(options)),
     ...tokensOf(run, cost),

@@ -16,8 +16,8 @@ import { TokenPrices } from "../contract/TokenPrices.ts";
 import { Groups } from "../pacing/Groups.ts";
 import { RetryGate } from "../pacing/RetryGate.ts";
 import { SharedGroups } from "../pacing/SharedGroups.ts";
-import * as SharedThrottle from "../pacing/SharedThrottle.ts";
-import { providersMax, Throttle } from "../pacing/Throttle.ts";
+import { SharedThrottle } from "../pacing/SharedThrottle.ts";
+import { providersMax } from "../pacing/Throttle.ts";
 import { UserDecisions } from "../questions/UserDecisions.ts";
 import { ToolGuard } from "../tools/ToolGuard.ts";
 import { Backlog } from "./Backlog.ts";
@@ -30,7 +30,7 @@ export interface Shared {
   readonly decisions: UserDecisions["Service"];
   readonly guard: ToolGuard["Service"];
   readonly watchdog: Watchdog;
-  readonly throttle: Throttle;
+  readonly throttle: SharedThrottle;
   readonly groups: Groups;
   readonly sharedGroups: SharedGroups;
   readonly prices: Prices;
@@ -66,17 +66,16 @@ export const make = Effect.fnUntraced(function* (
   drawn: string,
 ): Effect.fn.Return<Shared, never, RunRecorder | UserDecisions | ToolGuard | Scope.Scope> {
   const recorder = bounded(yield* RunRecorder);
-  const [groups, throttle] = [new Groups(), new Throttle()];
-  if (recorder.pacing !== undefined) yield* Effect.forkScoped(SharedThrottle.dividing(throttle, recorder.pacing));
+  const groups = new Groups();
   return {
     recorder,
     backlog: yield* Backlog.make,
     decisions: yield* UserDecisions,
     guard: yield* ToolGuard,
     watchdog: yield* Watchdog.make,
-    throttle,
+    throttle: new SharedThrottle(recorder.pacing),
     groups,
-    sharedGroups: new SharedGroups(groups, recorder.pacing),
+    sharedGroups: new SharedGroups(groups, recorder),
     prices: yield* TokenPrices,
     gate: new RetryGate(),
     breakers: new Breakers(),

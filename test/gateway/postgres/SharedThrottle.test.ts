@@ -1,8 +1,7 @@
-/** Gateways over one database divide the throttle of retries by as many of them as live. */
+/** Gateways over one database draw the tokens of retries from one bucket. */
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Deferred, Duration, Effect, Exit, Scope } from "effect";
-import { livingLookMs } from "../../../src/runtime/pacing/SharedThrottle.ts";
-import { tokensMax, tokensPerSecond } from "../../../src/runtime/pacing/Throttle.ts";
+import { Clock, Effect } from "effect";
+import { throttleSize, tokensMax, tokensPerSecond } from "../../../src/runtime/pacing/Throttle.ts";
 import { Answers } from "../../../src/testing/index.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
 import { bodies, type Fronted, front, post, serverOf } from "../GatewayCases.ts";
@@ -11,14 +10,14 @@ const whole = Buffer.concat(
   Answers.render("openai-chat", 1, { content: [{ text: 2 }] }).map(({ frame }) => Buffer.from(frame)),
 );
 
-/** A provider that fails the first request of each body, except of those that say `well`, and answers the next one. */
+/** A provider that fails the first request of each body, and answers the next one. */
 const failingOnce = Effect.suspend(() => {
   const seen = new Set<string>();
   return serverOf(async (request, response) => {
     const chunks: Array<Buffer> = [];
     for await (const chunk of request) chunks.push(Buffer.from(chunk));
     const body = Buffer.concat(chunks).toString();
-    if (seen.has(body) || body.includes("well")) {
+    if (seen.has(body)) {
       response.writeHead(200, { "content-type": "text/event-stream" }).end(whole);
       return;
     }
@@ -27,77 +26,30 @@ const failingOnce = Effect.suspend(() => {
   });
 });
 
-/** A clock by which no token comes back before a test says so, and by which a process looks who lives when a test says so. */
-const handClock = Effect.gen(function* () {
-  const clock = yield* Clock.Clock;
-  const began = clock.monotonicTimeNanosUnsafe();
-  let passedMs = 0;
-  const now = () => began + BigInt(passedMs) * 1_000_000n;
-  let goes = Deferred.makeUnsafe<void>();
-  let waits = Deferred.makeUnsafe<void>();
-  const hand: Clock.Clock = {
-    currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe(),
-    currentTimeMillis: clock.currentTimeMillis,
-    currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe(),
-    currentTimeNanos: clock.currentTimeNanos,
-    monotonicTimeNanosUnsafe: now,
-    monotonicTimeNanos: Effect.sync(now),
-    sleep: (duration) =>
-      Duration.toMillis(duration) === livingLookMs
-        ? Effect.suspend(() => {
-            Deferred.doneUnsafe(waits, Exit.void);
-            return Deferred.await(goes);
-          })
-        : clock.sleep(duration),
-  };
-  /** Has the process look once: it has looked when it waits for its next look. */
-  const looks = Effect.gen(function* () {
-    yield* Deferred.await(waits);
-    const goes_ = goes;
-    [goes, waits] = [Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<void>()];
-    Deferred.doneUnsafe(goes_, Exit.void);
-    yield* Deferred.await(waits);
-  });
-  return {
-    hand,
-    looks,
-    passes: (ms: number) => {
-      passedMs += ms;
-    },
-  };
-});
-
-/** Longer than the test: nothing but its leaving ends a gateway's part. It is beaten at other times than `livingLookMs`. */
-const leaseMs = 120_000;
-
 /** A run that needs a token waits for none. */
 const budget = { max_retry_after_ms: 0 } as const;
 
-const gateway = Effect.fnUntraced(function* (db: string, upstream: string) {
-  const clock = yield* handClock;
-  const fronted = yield* Effect.provideService(front(upstream, { db, leaseMs, budget }), Clock.Clock, clock.hand);
-  return { ...fronted, ...clock };
-});
+const gateway = (db: string, upstream: string) => front(upstream, { db, budget });
 
 /** Each body once: a body that comes again is the repeat of a run, which has what that one has left of its own budget. */
 let users = 0;
 
-const ask = ({ url }: Pick<Fronted, "url">, kind: "well" | "fails") => {
+const ask = ({ url }: Pick<Fronted, "url">) => {
   users += 1;
   return post(url, "openai-chat", {
-    body: JSON.stringify({ ...bodies["openai-chat"], user: `${kind} ${users}` }),
+    body: JSON.stringify({ ...bodies["openai-chat"], user: `${users}` }),
     headers: { "content-type": "application/json", authorization: "Bearer k1" },
   });
 };
 
 /** How many of the runs that break together are tried again at once. */
-const retried = Effect.fnUntraced(function* (one: Fronted) {
+const retried = Effect.fnUntraced(function* (gateways: readonly [Fronted, ...ReadonlyArray<Fronted>]) {
   const more = 3;
-  const before = new Set((yield* one.runs).map(({ run_id }) => run_id));
-  const all = yield* Effect.forEach(Array.from({ length: tokensMax + more }), () => ask(one, "fails"), {
-    concurrency: "unbounded",
-  });
-  const rules = (yield* one.runs)
+  const { runs } = gateways[0];
+  const before = new Set((yield* runs).map(({ run_id }) => run_id));
+  const asked = gateways.flatMap((one) => Array.from({ length: tokensMax + more }, () => ask(one)));
+  const all = yield* Effect.all(asked, { concurrency: "unbounded" });
+  const rules = (yield* runs)
     .filter(({ run_id }) => !before.has(run_id))
     .flatMap(({ incidents }) => incidents.map(({ decision }) => decision.rule));
   assert.lengthOf(rules, all.length, "each broke once");
@@ -107,24 +59,25 @@ const retried = Effect.fnUntraced(function* (one: Fronted) {
 });
 
 describe("the throttle of gateways over one database", () => {
-  it.live("gives each of two its half, and all of it to the one that stays", () =>
+  it.live("is one for all of them, from their first moment on, and whole for the one that is busy", () =>
     Effect.gen(function* () {
       const db = yield* Databases.empty;
       const upstream = yield* failingOnce;
-      const a = yield* gateway(db, upstream);
-      const leaves = yield* Scope.make();
-      const b = yield* Scope.provide(gateway(db, upstream), leaves);
-      // A gateway counts from its first run on.
-      for (const one of [a, b]) assert.strictEqual((yield* ask(one, "well")).status, 200);
-      for (const one of [a, b]) yield* one.looks;
-      for (const one of [a, b]) assert.strictEqual(yield* retried(one), tokensMax / 2);
-      // By halves the tokens come back half as fast.
-      a.passes(1_000);
-      assert.strictEqual(yield* retried(a), tokensPerSecond / 2);
-      yield* Scope.close(leaves, Exit.void);
-      yield* a.looks;
-      a.passes((tokensMax / tokensPerSecond) * 1_000);
-      assert.strictEqual(yield* retried(a), tokensMax);
+      const busy = yield* gateway(db, upstream);
+      const others = yield* Effect.forEach([1, 2], () => gateway(db, upstream));
+      const clock = yield* Clock.Clock;
+      const began = clock.currentTimeMillisUnsafe();
+      const first = yield* retried([busy, ...others]);
+      const tookMs = clock.currentTimeMillisUnsafe() - began;
+      assert.isAtLeast(first, tokensMax);
+      assert.isAtMost(first, tokensMax + Math.ceil((tokensPerSecond * tookMs) / 1_000));
+      // Idle ones keep nothing back: when the bucket is full again, one has all of it.
+      const { shared } = yield* Databases.open({ address: db });
+      const [run] = yield* busy.runs;
+      const [provider] = run?.incidents.map((incident) => incident.provider.id) ?? [];
+      if (shared === undefined || provider === undefined) return assert.fail("each has broken");
+      yield* shared.draw(provider, -tokensMax, throttleSize);
+      assert.isAtLeast(yield* retried([busy]), tokensMax);
     }).pipe(Effect.scoped),
   );
 });

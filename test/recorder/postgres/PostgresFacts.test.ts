@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { hostname } from "node:os";
 import { assert, describe, it } from "@effect/vitest";
-import { Deferred, Effect, Exit, Fiber, Redacted, Scope } from "effect";
+import { Deferred, Effect, Exit, Fiber, Redacted, type Scope } from "effect";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { SharedFacts, Word } from "../../../src/recorder/shared/SharedFacts.ts";
 import * as E from "../Entries.ts";
@@ -131,24 +131,31 @@ describe("what processes know together in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("is how many of them drive runs: who asks counts itself, who drives nothing or has ended is none", () =>
-    Effect.gen(function* () {
-      const address = yield* Databases.empty;
-      const [idle, asks] = [yield* Databases.open({ address }), yield* Databases.open({ address })];
-      const living = asks.shared?.living ?? Effect.succeed(0);
-      assert.strictEqual(yield* living, 1);
-      yield* idle.runs();
-      assert.strictEqual(yield* living, 1, "who has only read");
-      const other = yield* Scope.make();
-      const driving = yield* Scope.provide(Databases.open({ address }), other);
-      yield* driving.write("theirs", [E.begun("theirs")]);
-      assert.strictEqual(yield* living, 2);
-      yield* asks.write("mine", [E.begun("mine")]);
-      assert.strictEqual(yield* living, 2, "its own lease is itself");
-      assert.strictEqual(yield* idle.shared?.living ?? Effect.succeed(0), 3);
-      yield* Scope.close(other, Exit.void);
-      assert.strictEqual(yield* living, 1);
-    }).pipe(Effect.scoped),
+  it.live(
+    "is a bucket that no two of them draw the same token from, and that is filled up by the time of the server",
+    () =>
+      Effect.gen(function* () {
+        const address = yield* Databases.empty;
+        const all = yield* Effect.forEach([1, 2, 3], () => Databases.open({ address }));
+        const size = { max: 30, perSecond: 0 };
+        const draws = Array.from(
+          { length: 40 },
+          (_, n) => all[n % all.length]?.shared?.draw("p", 1, size) ?? Effect.never,
+        );
+        const left = yield* Effect.all(draws, { concurrency: "unbounded" });
+        assert.deepStrictEqual(
+          left.sort((a, b) => b - a),
+          Array.from({ length: 40 }, (_, n) => 29 - n),
+        );
+        const [first] = all;
+        const draw = (count: number, perSecond: number) =>
+          first?.shared?.draw("p", count, { max: 30, perSecond }) ?? Effect.never;
+        assert.strictEqual(yield* draw(-1, 0), -9);
+        assert.strictEqual(yield* draw(-100, 0), 91, "what is put back is there for the next one");
+        assert.strictEqual(yield* draw(1, 0), 29, "which finds no more than it holds");
+        assert.strictEqual(yield* draw(31, 1e9), -1, "it is full again in a moment");
+        assert.strictEqual(yield* draw(1, 1e9), 29);
+      }).pipe(Effect.scoped),
   );
 
   it.live("names the process that drives a run, and none behind its end or where nobody drives it", () =>

@@ -105,7 +105,7 @@ describe("what the docs of PostgreSQL tell an operator to type", () => {
       assert.strictEqual((yield* shared.all("cooldown")).length, 1);
       assert.isDefined(yield* shared.take("cooldown", "k"));
       yield* shared.spend("group", { retries: 1, tokens: 2 }, 60_000);
-      assert.isAtLeast(yield* shared.living, 1);
+      assert.strictEqual(yield* shared.draw("bucket", 1, { max: 2, perSecond: 1 }), 1);
       assert.strictEqual(yield* recorder.prune({ keep: 0 }), 1);
       for (const forbidden of [
         "CREATE TABLE mine (x INT)",

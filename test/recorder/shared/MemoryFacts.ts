@@ -34,6 +34,7 @@ interface Row extends Pick<Fact, "value" | "node" | "stamp"> {
 export const make = (now: () => number): MemoryFacts => {
   const rows = new Map<string, Row>();
   const groups = new Map<string, { retries: number; tokens: number; until: number }>();
+  const buckets = new Map<string, { tokens: number; at: number }>();
   const ears: Array<Listeners> = [];
   const seen: Array<string> = [];
   let calls = 0;
@@ -94,7 +95,14 @@ export const make = (now: () => number): MemoryFacts => {
           groups.set(group, { ...spent, until: now() + keepMs });
           return spent;
         }),
-      living: asked(() => ears.length),
+      draw: (bucket, count, { max, perSecond }) =>
+        asked(() => {
+          const known = buckets.get(bucket) ?? { tokens: max, at: now() };
+          const came = (Math.max(0, now() - known.at) / 1_000) * perSecond;
+          const tokens = Math.min(max, known.tokens + came) - count;
+          buckets.set(bucket, { tokens, at: now() });
+          return tokens;
+        }),
       hears: () => !store.isMute,
       on: listeners.on,
     };

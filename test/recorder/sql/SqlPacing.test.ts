@@ -3,9 +3,6 @@ import { DatabaseSync } from "node:sqlite";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { TestClock } from "effect/testing";
-import { dividing, livingLookMs } from "../../../src/runtime/pacing/SharedThrottle.ts";
-import { Throttle, tokensMax } from "../../../src/runtime/pacing/Throttle.ts";
-import * as E from "../Entries.ts";
 import type { Recorder } from "../suite/Bench.ts";
 import * as Folder from "./SqlFolder.ts";
 
@@ -21,14 +18,6 @@ const two = Effect.gen(function* () {
   const file = yield* Folder.emptyPath;
   return { file, one: yield* Folder.open({ file }), other: yield* Folder.open({ file, process: "other" }) };
 });
-
-/** How many retries go at once. */
-const atOnce = (throttle: Throttle, now: number): number => {
-  for (let n = 0; ; n += 1) {
-    if (throttle.waitMs("p", now) > 0) return n;
-    throttle.take("p", now);
-  }
-};
 
 describe("what the processes of a file do together", () => {
   it.effect("is to count what a group has spent, until it was idle for its time", () =>
@@ -52,19 +41,36 @@ describe("what the processes of a file do together", () => {
     }),
   );
 
-  it.effect("is to divide the throttle of retries by those that drive runs, and by one less once it has died", () =>
+  it.effect("is to draw tokens from one bucket, which fills up by itself and never over its size", () =>
     Effect.gen(function* () {
       const { one, other } = yield* two;
-      const throttle = new Throttle();
-      yield* Effect.forkScoped(dividing(throttle, pacingOf(one)), { startImmediately: true });
-      yield* one.write("r", [E.begun("r")]);
-      yield* other.write("s", [E.begun("s")]);
-      yield* TestClock.adjust(livingLookMs);
-      assert.strictEqual(atOnce(throttle, 0), tokensMax / 2);
-      yield* other.processEnded?.("no such process") ?? Effect.void;
-      yield* one.processEnded?.("other") ?? Effect.void;
-      yield* TestClock.adjust(livingLookMs);
-      assert.strictEqual(atOnce(throttle, 3_600_000), tokensMax);
+      const draw = (from: Recorder, count = 1) => pacingOf(from).draw("p", count, { max: 2, perSecond: 1 });
+      assert.strictEqual(yield* draw(one), 1);
+      assert.strictEqual(yield* draw(other), 0);
+      assert.strictEqual(yield* draw(one), -1, "ahead of its time");
+      yield* TestClock.adjust(500);
+      assert.strictEqual(yield* draw(other), -1.5);
+      assert.strictEqual(yield* draw(other, -1), -0.5);
+      assert.strictEqual(yield* pacingOf(one).draw("q", 1, { max: 2, perSecond: 1 }), 1, "another one is full");
+      for (const restedMs of [10_000, 3_600_001]) {
+        yield* TestClock.adjust(restedMs);
+        assert.strictEqual(yield* draw(one), 1, "no more than it holds");
+      }
+    }),
+  );
+
+  it.effect("is not to wait for a clock that was set back, nor to have more for it", () =>
+    Effect.gen(function* () {
+      const { one, other } = yield* two;
+      const draw = (from: Recorder) => pacingOf(from).draw("p", 1, { max: 2, perSecond: 1 });
+      yield* TestClock.setTime(7_200_000);
+      for (const from of [one, other, one]) yield* draw(from);
+      yield* TestClock.setTime(0);
+      assert.strictEqual(yield* draw(other), -2);
+      yield* TestClock.adjust(1_000);
+      assert.strictEqual(yield* draw(one), -2);
+      yield* TestClock.adjust(2_000);
+      assert.strictEqual(yield* draw(other), -1);
     }),
   );
 });

@@ -1,12 +1,14 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Effect } from "effect";
+import { Clock, Effect, Fiber } from "effect";
+import { TestClock } from "effect/testing";
 import { defaultBudget } from "../../../src/domain/RunFacts.ts";
 import { Groups } from "../../../src/runtime/pacing/Groups.ts";
 import { SharedGroups } from "../../../src/runtime/pacing/SharedGroups.ts";
-import { Throttle, tokensMax } from "../../../src/runtime/pacing/Throttle.ts";
 import * as MemoryFacts from "../../recorder/shared/MemoryFacts.ts";
 
 const limit = 3;
+/** Longest wait for the store, in milliseconds. */
+const waitMs = 4_000;
 const budget = { ...defaultBudget, max_group_retries: limit };
 const now = () => 0;
 let runs = 0;
@@ -16,7 +18,7 @@ const nodes = Effect.gen(function* () {
   const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
   const made = () => {
     const groups = new Groups();
-    return { groups, shared: new SharedGroups(groups, store.process()) };
+    return { groups, shared: new SharedGroups(groups, { pacing: store.process(), waitMs }) };
   };
   return { first: made(), second: made(), store };
 });
@@ -108,21 +110,19 @@ describe("a group whose runs are on several machines", () => {
       assert.strictEqual(store.calls(), calls);
     }),
   );
-});
 
-describe("a throttle that several processes share", () => {
-  it("lets each have its part, all together no more than one would, and each at least one", () => {
-    const atOnce = (processes: number) => {
-      const throttle = new Throttle();
-      throttle.sharedBy(processes);
-      let taken = 0;
-      for (; throttle.waitMs("p", 0) === 0; taken += 1) throttle.take("p", 0);
-      return { taken, waitMs: throttle.waitMs("p", 0) };
-    };
-    assert.strictEqual(atOnce(1).taken, tokensMax);
-    assert.deepStrictEqual(atOnce(2), { taken: tokensMax / 2, waitMs: 200 });
-    assert.deepStrictEqual(atOnce(40), { taken: 1, waitMs: 4_000 });
-    for (const processes of [3, 7, 20]) assert.isAtMost(atOnce(processes).taken * processes, tokensMax);
-    assert.strictEqual(atOnce(0).taken, tokensMax);
-  });
+  it.effect("waits for a store that hangs as long as the record of its retry would", () =>
+    Effect.gen(function* () {
+      const groups = new Groups();
+      const shared = new SharedGroups(groups, {
+        pacing: { draw: () => Effect.never, spend: () => Effect.never },
+        waitMs,
+      });
+      const decided = yield* Effect.forkChild(decides({ groups, shared }));
+      yield* TestClock.adjust(waitMs - 1);
+      assert.isUndefined(decided.pollUnsafe());
+      yield* TestClock.adjust(1);
+      assert.isTrue(yield* Fiber.join(decided));
+    }),
+  );
 });

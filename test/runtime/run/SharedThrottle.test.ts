@@ -1,0 +1,193 @@
+/** Retries of several processes over one store: together no more than one process would start, in whatever world they start. */
+import { assert, describe, it } from "@effect/vitest";
+import { Clock, Context, Effect, Fiber, Layer, Ref } from "effect";
+import { TestClock } from "effect/testing";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
+import { SharedThrottle } from "../../../src/runtime/pacing/SharedThrottle.ts";
+import { tokensMax, tokensPerSecond } from "../../../src/runtime/pacing/Throttle.ts";
+import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as MemoryFacts from "../../recorder/shared/MemoryFacts.ts";
+import * as S from "../Scripted.ts";
+
+const now = () => 0;
+
+const storeOf = Effect.map(Clock.Clock, (clock) => MemoryFacts.make(() => clock.currentTimeMillisUnsafe()));
+
+/** How long a run may wait for its token. */
+const maxWaitMs = 60_000;
+
+const drawn = (throttle: SharedThrottle) => throttle.draw("p", maxWaitMs, now);
+
+/** The provider answers, and fails at the request. */
+const failing = S.fail({ kind: "server_error", status: 500 });
+
+/** A process with a recorder of its own, whose retries are bounded by the store. */
+const processOver = Effect.fnUntraced(function* (store: MemoryFacts.MemoryFacts) {
+  const recorder = yield* Effect.map(Layer.build(RunRecorder.layerMemory()), Context.get(RunRecorder));
+  const services = Layer.merge(
+    Layer.succeed(RunRecorder, { ...recorder, pacing: store.process() }),
+    UserDecisions.layerHeadless(),
+  );
+  return Context.get(yield* Layer.build(Layer.provide(StreamProcessor.layer, services)), StreamProcessor);
+});
+
+type Processor = Effect.Success<ReturnType<typeof processOver>>;
+
+/** Runs of some processes that break at the same moment; when the retry of each opened, since then. */
+const storm = Effect.fnUntraced(function* (processors: ReadonlyArray<Processor>, count: number, first: S.Step) {
+  const clock = yield* Clock.Clock;
+  const began = clock.currentTimeMillisUnsafe();
+  const opened = yield* Ref.make<ReadonlyArray<number>>([]);
+  const attempt = (context: AttemptContext) => {
+    if (context.attempt === 1) return S.scripted([first]).attempt(context);
+    const at = Ref.update(opened, (all) => [...all, clock.currentTimeMillisUnsafe() - began]);
+    return S.scripted([{ run: at }, ...S.hello]).attempt(context);
+  };
+  const fibers = yield* Effect.forEach(
+    Array.from({ length: count }, (_, n) => processors[n % processors.length]),
+    (processor) =>
+      processor === undefined ? Effect.never : Effect.forkChild(S.watch(processor.run(S.options({ attempt })))),
+  );
+  for (let step = 0; step < 600; step += 1) yield* TestClock.adjust("100 millis");
+  yield* TestClock.adjust("1 hour");
+  const ends = yield* Effect.map(Effect.forEach(fibers, Fiber.join), (all) => all.map(({ lines }) => lines.at(-1)));
+  return { ends, opened: yield* Ref.get(opened) };
+});
+
+describe("processes over one store", () => {
+  it.effect("start together no more retries than one would, also in their first moment", () =>
+    Effect.gen(function* () {
+      const store = yield* storeOf;
+      const processors = yield* Effect.forEach([1, 2, 3], () => processOver(store));
+      const { ends, opened } = yield* storm(processors, 120, failing);
+      assert.lengthOf(opened, 120);
+      assert.deepStrictEqual([...new Set(ends)], ["completed"]);
+      // A wait has jitter of its own behind the token's, so that what goes within a time has its token within it.
+      for (const ms of [1_000, 2_000, 4_000, 8_000])
+        assert.isAtMost(
+          opened.filter((at) => at <= ms).length,
+          tokensMax + (tokensPerSecond * ms) / 1_000,
+          `in the first ${ms} ms`,
+        );
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("have all of it for one of them where the others are idle", () =>
+    Effect.gen(function* () {
+      const store = yield* storeOf;
+      const [throttle] = [1, 2, 3, 4].map(() => new SharedThrottle(store.process()));
+      if (throttle === undefined) return;
+      const all = yield* Effect.forEach(Array.from({ length: tokensMax + 1 }), () => drawn(throttle));
+      assert.deepStrictEqual(
+        all.map((it) => it?.waitMs),
+        [...Array.from({ length: tokensMax }, () => 0), 1_000 / tokensPerSecond],
+      );
+    }),
+  );
+
+  it.effect("take no token for what is not tried again, nor for what goes another way", () =>
+    Effect.gen(function* () {
+      const store = yield* storeOf;
+      const processor = yield* processOver(store);
+      const calls = store.calls();
+      const provider = () => S.scripted([S.start, S.text("hel"), S.reset]);
+      for (let n = 0; n < 5; n += 1)
+        assert.notInclude((yield* S.watch(processor.run(S.options(provider())))).lines, "completed");
+      assert.strictEqual(store.calls(), calls, "the store is not even asked");
+      const left = yield* store.process().draw("scripted", 0, { max: tokensMax, perSecond: tokensPerSecond });
+      assert.strictEqual(left, tokensMax);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("put a token back that a run does not need behind its draw", () =>
+    Effect.gen(function* () {
+      const store = yield* storeOf;
+      const throttle = new SharedThrottle(store.process());
+      const held = yield* drawn(throttle);
+      if (held === undefined) return assert.fail("the store is there");
+      yield* throttle.putBack(held);
+      for (let n = 0; n < 3; n += 1) yield* Effect.yieldNow;
+      assert.strictEqual(yield* store.process().draw("p", 0, { max: tokensMax, perSecond: 0 }), tokensMax);
+    }),
+  );
+
+  it.effect("put a token back whose time a run does not wait for", () =>
+    Effect.gen(function* () {
+      const store = yield* storeOf;
+      const processor = yield* processOver(store);
+      const size = { max: tokensMax, perSecond: tokensPerSecond };
+      yield* store.process().draw("scripted", tokensMax, size);
+      const budget = { max_retry_after_ms: 0 };
+      const { lines } = yield* S.watch(processor.run(S.options(S.scripted([failing]), { budget })));
+      assert.notInclude(lines, "completed");
+      for (let n = 0; n < 3; n += 1) yield* Effect.yieldNow;
+      assert.strictEqual(yield* store.process().draw("scripted", 0, size), 0);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("ask nothing more of the store while each token is taken for longer than a run would wait", () =>
+    Effect.gen(function* () {
+      const store = yield* storeOf;
+      const throttle = new SharedThrottle(store.process());
+      const ahead = (maxWaitMs / 1_000) * tokensPerSecond + 1;
+      yield* store.process().draw("p", tokensMax + ahead, { max: tokensMax, perSecond: tokensPerSecond });
+      const first = yield* drawn(throttle);
+      assert.isAbove(first?.waitMs ?? 0, maxWaitMs);
+      const calls = store.calls();
+      const next = yield* drawn(throttle);
+      assert.isAbove(next?.waitMs ?? 0, maxWaitMs);
+      if (next !== undefined) yield* throttle.putBack(next);
+      assert.strictEqual(store.calls(), calls, "nor put back what was not taken");
+      assert.isDefined(yield* throttle.draw("p", maxWaitMs, () => maxWaitMs));
+      assert.strictEqual(store.calls(), calls + 1);
+    }),
+  );
+});
+
+describe("a store that does not say whether a token is there", () => {
+  it.effect("leaves each process one retry at once, and a twentieth of what would come back", () =>
+    Effect.gen(function* () {
+      const store = yield* storeOf;
+      store.isAway = true;
+      const { own, ...rest } = new SharedThrottle(store.process());
+      assert.isDefined(rest);
+      assert.strictEqual(own.waitMs("p", 0), 0);
+      own.take("p", 0);
+      assert.strictEqual(own.waitMs("p", 0), (1_000 / tokensPerSecond) * tokensMax);
+    }),
+  );
+
+  it.effect("holds no run up: 60 runs that break while it is away go one by one, or are asked about", () =>
+    Effect.gen(function* () {
+      const store = yield* storeOf;
+      const processors = yield* Effect.forEach([1, 2], () => processOver(store));
+      store.isAway = true;
+      const { opened } = yield* storm(processors, 60, failing);
+      assert.isAbove(opened.length, 2);
+      for (const ms of [1_000, 10_000, 30_000])
+        assert.isAtMost(opened.filter((at) => at <= ms).length, 2 * (1 + ms / 2_000), `in the first ${ms} ms`);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("is waited for half a second where it only hangs", () =>
+    Effect.gen(function* () {
+      const throttle = new SharedThrottle({ draw: () => Effect.never, spend: () => Effect.never });
+      const asks = yield* Effect.forkChild(drawn(throttle));
+      yield* TestClock.adjust(499);
+      assert.isUndefined(asks.pollUnsafe());
+      yield* TestClock.adjust(1);
+      assert.isUndefined(yield* Fiber.join(asks));
+    }),
+  );
+
+  it.effect("may be another author's, and die or give what is no number", () =>
+    Effect.gen(function* () {
+      const dies = new SharedThrottle({ draw: () => Effect.die("lost"), spend: () => Effect.never });
+      assert.isUndefined(yield* drawn(dies));
+      const odd = new SharedThrottle({ draw: () => Effect.succeed(Number.NaN), spend: () => Effect.never });
+      assert.isUndefined(yield* drawn(odd));
+    }),
+  );
+});
