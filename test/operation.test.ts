@@ -3,15 +3,13 @@
  * read, and what they start is started as they say.
  */
 import { spawnSync } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as Supervisor from "../src/cli/serve/Supervisor.ts";
 import { limitsDefault } from "../src/gateway/config/GatewayOptions.ts";
-import { folder, serve } from "./cli/ServeProcess.ts";
+import { folder, freePort, serve } from "./cli/ServeProcess.ts";
 import { manifest } from "./package/Consumer.ts";
 
 const read = (name: string) => readFileSync(new URL(`../scripts/${name}`, import.meta.url), "utf8");
@@ -38,16 +36,6 @@ const imageEnv = (port: number, db: string): Record<string, string> => ({
   ...Object.fromEntries(valuesOf("ENV").map((pair) => pair.split("=") as [string, string])),
   STREAM_RECOVERY_PORT: String(port),
   STREAM_RECOVERY_DB: db,
-});
-
-const freePort: Effect.Effect<number> = Effect.promise(async () => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  // A server that listens on a port has an address of this kind.
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 });
 
 describe("the image", () => {

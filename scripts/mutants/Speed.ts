@@ -113,8 +113,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "objects of streams are allocated among the old ones",
     breaks: "the cost of a stream",
     within: "serveCommand",
-    find: "    setHeap();\n    yield* Layer.build(",
-    replace: "    yield* Layer.build(",
+    find: "    setHeap();\n    yield* alone(",
+    replace: "    yield* alone(",
     proofs: [{ test: young, named: "is gone with the next minor collections" }],
   },
   {

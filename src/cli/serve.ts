@@ -1,23 +1,23 @@
 /**
  * `stream-recovery serve`: the gateway, in front of any agent whose base URL can be set.
  */
-import { Console, Effect, Layer, Option } from "effect";
+import { Console, Context, Effect, Option } from "effect";
 import { Command } from "effect/cli";
 import { GatewayError, type GatewaySettings, settingsOf } from "../gateway/config/GatewayOptions.ts";
 import { type ProgramOptions, problemOf, storeOf, workersOf } from "../gateway/config/ProgramOptions.ts";
 import { Gateway } from "../gateway/Gateway.ts";
-import { layer } from "../gateway/GatewayLayers.ts";
 import * as GatewayLog from "../gateway/log/GatewayLog.ts";
-import * as RecoveryPage from "../gateway/page/RecoveryPage.ts";
 import { failing } from "./command/CommandFailed.ts";
 import * as Signals from "./command/Signals.ts";
 import { foreignStore } from "./command/Store.ts";
 import { setHeap } from "./serve/HeapSettings.ts";
-import { rereading } from "./serve/Rereading.ts";
+import { asked, rereading } from "./serve/Rereading.ts";
 import { servedText } from "./serve/ServedText.ts";
 import { serveFlags } from "./serve/ServeFlags.ts";
 import { type Given, programOf } from "./serve/ServeProgram.ts";
+import { built, refusalOf } from "./serve/Start.ts";
 import * as Supervisor from "./serve/Supervisor.ts";
+import type { Refusal } from "./serve/WorkerProcess.ts";
 
 const fail = failing("serve");
 
@@ -40,14 +40,13 @@ export const serveCommand = Command.make(
     if (given.check) return yield* Console.log(servedText(settings, program));
     if (workersOf(program) > 1) return yield* severally(given, program, settings);
     setHeap();
-    yield* Layer.build(layer(program, RecoveryPage.layer)).pipe(
-      Effect.flatMap((services) => Effect.provideContext(listening(given, program), services)),
+    yield* alone(given, program).pipe(
       Effect.scoped,
       Effect.provide(GatewayLog.layer(program.logFormat ?? "text")),
       Effect.catchTags({
         GatewayError: ({ message }) => fail("refused", message),
         ClientConfigError: ({ message }) => fail("refused", message),
-        RecorderError: ({ message, reason }) => fail("refused", message === "" ? reason : message),
+        RecorderError: (error) => refusedBy(refusalOf(error)),
       }),
     );
   }),
@@ -72,9 +71,10 @@ export const serveCommand = Command.make(
 const severally = (given: Given, program: ProgramOptions, settings: GatewaySettings) =>
   Effect.gen(function* () {
     yield* Signals.endsNormally;
+    const signals = isReread(given) ? yield* asked : undefined;
     const supervisor = yield* Supervisor.make(program, settings, workersOf(program));
     if ("reason" in supervisor) return yield* ended(supervisor);
-    if (isReread(given)) yield* Effect.forkScoped(rereading(given, program, supervisor), { startImmediately: true });
+    if (signals !== undefined) yield* Effect.forkScoped(rereading(signals, given, program, supervisor));
     yield* Console.log(`listening on ${supervisor.url}`);
     yield* Effect.raceFirst(Effect.flatMap(supervisor.givenUp, ended), Signals.deserted);
   }).pipe(
@@ -83,8 +83,11 @@ const severally = (given: Given, program: ProgramOptions, settings: GatewaySetti
     Effect.catchTag("GatewayError", ({ message }) => fail("refused", message)),
   );
 
-/** A start that is refused is refused the next time, too; a service manager may start the others again. */
-const ended = ({ message, reason }: Supervisor.GivenUp) => fail(reason === "refused" ? "refused" : "negative", message);
+const ended = ({ message, reason }: Supervisor.GivenUp) =>
+  reason === "died" ? fail("negative", message) : refusedBy({ message, mayPass: reason === "store" });
+
+/** A start that is refused is refused the next time, too, unless the store is why; a service manager may start the others again. */
+const refusedBy = ({ mayPass, message }: Refusal) => fail(mayPass ? "store" : "refused", message);
 
 /**
  * Whether SIGHUP reads the configuration again. Without a file there are certificates to read again, and a service that is told to
@@ -103,17 +106,21 @@ const refused = (reason: "negative" | "refused", wrong: ReadonlyArray<string>) =
     return yield* fail(reason, last);
   });
 
-/** Says where, and serves until it is interrupted. A second signal while it drains ends the process at once (`bin.ts`). */
-const listening = Effect.fnUntraced(function* (given: Given, program: ProgramOptions) {
-  const gateway = yield* Gateway;
+/**
+ * Serves by this process until it is interrupted, and says where once it does. A second signal while it drains ends the process at
+ * once (`bin.ts`).
+ */
+const alone = Effect.fnUntraced(function* (given: Given, program: ProgramOptions) {
   yield* Signals.endsNormally;
+  const signals = isReread(given) ? yield* asked : undefined;
+  const gateway = Context.get(yield* built(program, { isEarly: true }), Gateway);
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       const left = yield* gateway.serving;
       if (left > 0) yield* Effect.logInfo(`finishing ${left} requests; a second signal ends at once`);
     }),
   );
-  if (isReread(given)) yield* Effect.forkScoped(rereading(given, program, gateway), { startImmediately: true });
+  if (signals !== undefined) yield* Effect.forkScoped(rereading(signals, given, program, gateway));
   yield* Console.log(`listening on ${gateway.url}`);
   yield* Signals.deserted;
 });

@@ -1,17 +1,13 @@
 /**
  * Serves the providers' own protocols on a local address, and recovers what breaks behind it.
  *
- * The server is plain `node:http`: what has to be the same as without it (header names, their order and repetition, bytes,
- * flushed heads, a broken connection where a response broke) a framework would decide by itself. Everything above it is Effect.
+ * The server is plain `node:http` (OpenPort.ts), and everything above it is Effect. Where the port was opened before there was a gateway
+ * (EarlyPort.ts), the gateway takes it over with its connections.
  *
  * One request is one fiber. It is served by `RelayHandler` (a model request: a run of StreamProcessor), by `PassHandler`
  * (anything else) or by `PageHandler` (the gateway's own paths). A shutdown takes no new request, waits for what runs within a
  * limit, closes the processor so that the rest ends as `lifecycle_closed`, and then the connections.
  */
-
-import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
-import type { Duplex } from "node:stream";
 import { Clock, Context, Deferred, Effect, FiberSet, Layer, Option, Redacted, type Scope } from "effect";
 import type { RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
@@ -30,13 +26,13 @@ import {
   type GatewayOptions,
   type GatewaySettings,
   hostDefault,
-  type ListenTls,
   portDefault,
   settingsOf,
 } from "./config/GatewayOptions.ts";
 import { Deliveries } from "./delivery/Deliveries.ts";
-import { Access } from "./log/AccessRecord.ts";
-import { ClientResponse, errorBody, flushMs } from "./proxy/ClientResponse.ts";
+import { EarlyPort } from "./EarlyPort.ts";
+import * as OpenPort from "./OpenPort.ts";
+import { flushMs } from "./proxy/ClientResponse.ts";
 import { Page } from "./proxy/PageHandler.ts";
 import * as PathWatch from "./proxy/PathWatch.ts";
 import { BodyStore } from "./proxy/RequestBody.ts";
@@ -44,7 +40,7 @@ import * as SharedRepeats from "./proxy/SharedRepeats.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "./Requests.ts";
 import { RouteMemory } from "./routes/RouteMemory.ts";
-import { addressOf, noProxy } from "./routing/Address.ts";
+import { addressOf } from "./routing/Address.ts";
 import * as Upstreams from "./upstream/Upstreams.ts";
 import { WorkerBus } from "./workers/WorkerBus.ts";
 
@@ -129,14 +125,13 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const runPage = yield* FiberSet.runtime(pages)<StreamProcessor>();
   const clock = yield* Clock.Clock;
   yield* serveSiblings(run, () => serving.settings.limits.slowClientMs);
-  const server = yield* serverOf(first, (request, response, expects) => {
-    const client = clientOf(response, expects, serving.settings, clock);
+  const listener: OpenPort.Listener = (request, response, expects) => {
+    const client = OpenPort.clientOf(response, expects, serving.settings, clock);
     const address = addressOf(request.url ?? "");
     const start = "own" in address && address.own ? runPage : run;
     start(take(request, client, serving, address));
-  });
-  const sockets = countSockets(server);
-  const port = yield* Effect.acquireRelease(listen(server, first), () =>
+  };
+  const port = yield* Effect.acquireRelease(portOf(first, listener), ({ server }) =>
     Effect.suspend(() => {
       draining = true;
       meter.draining();
@@ -144,27 +139,31 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
       return drained(server, served, pages, serving.settings.limits.drainMs, processor);
     }),
   );
-  meter.listening(sockets);
+  meter.listening(port.sockets);
   meter.lingering(attachments.list);
   const configure = Effect.fnUntraced(function* (next: GatewayOptions) {
     // The address that it has stays: what is open to other machines still wants a token.
     const settings = settingsOf({ ...next, host: first.host, port: first.port });
     if (settings instanceof GatewayError) return yield* settings;
-    yield* reconfigured(server, settings);
+    yield* OpenPort.reconfigured(port.server, settings);
     bodies.limit(settings.limits);
     serving = servingOf(settings, next);
     upstreams.keep(settings.servers.values());
     return fixedIn(first, settings, next);
   });
+  port.serve(listener);
   return Gateway.of({
-    ...{ host: first.host, port, configure, url: urlOf(first, port) },
+    ...{ host: first.host, port: port.number, configure, url: OpenPort.urlOf(first, port.number) },
     serving: FiberSet.size(served),
     keptBytes: Effect.sync(() => bodies.kept),
   });
 });
 
-const urlOf = ({ host, tls }: GatewaySettings, port: number): string =>
-  `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+/** The port that was opened for the gateway, or one of its own. */
+const portOf = (settings: GatewaySettings, listener: OpenPort.Listener) =>
+  Effect.flatMap(Effect.serviceOption(EarlyPort), (early) =>
+    Option.isNone(early) ? OpenPort.open(settings, listener) : Effect.succeed(early.value),
+  );
 
 /** The runs that may outlive their clients, and what this process does for the clients of other workers. */
 const attaching = Effect.fnUntraced(function* (
@@ -207,17 +206,6 @@ const attaching = Effect.fnUntraced(function* (
   };
 });
 
-const clientOf = (
-  response: ServerResponse,
-  expects: boolean,
-  { limits }: GatewaySettings,
-  clock: Clock.Clock,
-): ClientResponse => {
-  const client = new ClientResponse(response, limits.slowClientMs, new Access(() => monotonicMs(clock)));
-  if (expects) client.expectsInvitation();
-  return client;
-};
-
 /** What every run is given. */
 const relayOptionsOf = (
   { budget, keepAliveMs, pathPatienceMs, prefills, retryEmpty }: GatewaySettings,
@@ -241,99 +229,9 @@ const fixedIn = (
   ...(settings.limits.maxHeaderBytes === first.limits.maxHeaderBytes ? [] : ["maxHeaderBytes"]),
 ];
 
-type Server = HttpServer | TlsServer;
-
-const serverOf = (
-  { limits, tls }: GatewaySettings,
-  listener: (request: IncomingMessage, response: ServerResponse, expects: boolean) => void,
-): Effect.Effect<Server, GatewayError> =>
-  Effect.gen(function* () {
-    const options = {
-      ...timeoutsOf(limits),
-      maxHeaderSize: limits.maxHeaderBytes,
-      // Those limits are looked at so often.
-      connectionsCheckingInterval: Math.max(100, Math.min(5_000, Math.floor(limits.headMs / 4))),
-      noDelay: true,
-    };
-    const asked = (request: IncomingMessage, response: ServerResponse) => listener(request, response, false);
-    const server: Server =
-      tls === undefined
-        ? createServer(options, asked)
-        : yield* certified(() => createTlsServer({ ...options, ...keyOf(tls) }, asked));
-    // Without a listener Node asks for every body, also for one that is refused by its length.
-    server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) =>
-      listener(request, response, true),
-    );
-    server.maxConnections = limits.maxConnections;
-    server.on("connect", refuseTunnel);
-    return server;
-  });
-
-const timeoutsOf = ({ headMs, idleConnectionMs, requestMs }: GatewaySettings["limits"]) => ({
-  headersTimeout: Math.min(headMs, requestMs),
-  requestTimeout: requestMs,
-  keepAliveTimeout: idleConnectionMs,
-});
-
-const keyOf = ({ cert, key }: ListenTls) => ({ cert, key: Redacted.value(key) });
-
-/** OpenSSL's own words may hold a part of a key. */
-const certified = <A>(make: () => A): Effect.Effect<A, GatewayError> =>
-  Effect.try({
-    try: make,
-    catch: () => new GatewayError({ reason: "bad_option", message: "tls: expected a certificate and its key (PEM)" }),
-  });
-
-/** Gives a server that listens its new limits, and a certificate that was renewed. */
-const reconfigured = (server: Server, { limits, tls }: GatewaySettings): Effect.Effect<void, GatewayError> =>
-  Effect.gen(function* () {
-    if (tls !== undefined && "setSecureContext" in server) yield* certified(() => server.setSecureContext(keyOf(tls)));
-    server.maxConnections = limits.maxConnections;
-    Object.assign(server, timeoutsOf(limits));
-  });
-
-/** Without a listener Node closes such a socket in silence; a client that takes the gateway for its proxy gets a response. */
-const refuseTunnel = (_: IncomingMessage, socket: Duplex): void => {
-  const body = JSON.stringify(errorBody(noProxy));
-  const head = [
-    "HTTP/1.1 400 Bad Request",
-    "content-type: application/json",
-    `content-length: ${Buffer.byteLength(body)}`,
-    `x-recovery-refused: ${noProxy.reason}`,
-    "connection: close",
-  ];
-  socket.on("error", () => undefined);
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => void socket.destroy());
-};
-
-const countSockets = (server: Server): (() => number) => {
-  let open = 0;
-  server.on("connection", (socket) => {
-    open += 1;
-    socket.once("close", () => {
-      open -= 1;
-    });
-  });
-  return () => open;
-};
-
-const listen = (server: Server, { host, port }: GatewaySettings): Effect.Effect<number, GatewayError> =>
-  Effect.callback((resume) => {
-    const failed = (error: NodeJS.ErrnoException) => {
-      const message = `cannot listen on ${host}:${port} (${error.code ?? "unknown"})`;
-      resume(Effect.fail(new GatewayError({ reason: "cannot_listen", message })));
-    };
-    server.once("error", failed);
-    server.listen(port, host, () => {
-      server.off("error", failed);
-      const address = server.address();
-      resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : port));
-    });
-  });
-
 /** Takes no more, waits, ends what remains, and only then closes connections: what was written has left by then. */
 const drained = Effect.fnUntraced(function* (
-  server: Server,
+  server: OpenPort.OpenPort["server"],
   served: FiberSet.FiberSet<void>,
   pages: FiberSet.FiberSet<void>,
   drainMs: number,

@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Effect, References, type Scope } from "effect";
@@ -27,6 +28,12 @@ export interface Served {
   readonly url: string;
 }
 
+/** One that may not listen yet. */
+export interface Starting extends Omit<Served, "url"> {
+  /** Its URL, once it has said its first line; empty where it has ended before. */
+  readonly listens: Promise<string>;
+}
+
 /**
  * Starts it, and waits for its first line or its end.
  *
@@ -38,8 +45,21 @@ export const serve = (
   env: Readonly<Record<string, string>> = {},
   program: string = bin,
 ): Effect.Effect<Served, never, Scope.Scope> =>
+  Effect.flatMap(starting(args, env, program), (it) =>
+    Effect.map(
+      Effect.promise(() => it.listens),
+      (url) => ({ ...it, url }),
+    ),
+  );
+
+/** Starts it, and waits for nothing. */
+export const starting = (
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>> = {},
+  program: string = bin,
+): Effect.Effect<Starting, never, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.promise(async () => {
+    Effect.sync((): Starting => {
       const child = spawn(process.execPath, ["--no-warnings", program, "serve", ...args], {
         env: { ...bareEnv(tmpdir()), ...env },
         stdio: ["ignore", "pipe", "pipe"],
@@ -56,9 +76,10 @@ export const serve = (
       child.stderr.on("data", (chunk: Buffer) => {
         said.stderr += String(chunk);
       });
-      await Promise.race([line, exited]);
-      const url = /^listening on (http:\/\/\S+)\n/.exec(said.stdout)?.[1] ?? "";
-      return { child, exited, stdout: () => said.stdout, stderr: () => said.stderr, url };
+      const listens = Promise.race([line, exited]).then(
+        () => /^listening on (http:\/\/\S+)\n/.exec(said.stdout)?.[1] ?? "",
+      );
+      return { child, exited, stdout: () => said.stdout, stderr: () => said.stderr, listens };
     }),
     ({ child, exited }) =>
       Effect.promise(async () => {
@@ -66,6 +87,17 @@ export const serve = (
         await exited;
       }),
   );
+
+/** A port of this machine that nothing listens on. */
+export const freePort: Effect.Effect<number> = Effect.promise(async () => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  // A server that listens on a port has an address of this kind.
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+});
 
 /** The runs in a file, read by a process that forgets nothing. */
 export const runsIn = (file: string) =>

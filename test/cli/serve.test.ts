@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { FaultProvider } from "../../src/testing/index.ts";
@@ -95,6 +96,23 @@ describe("stream-recovery serve", () => {
         const served = yield* serve(args);
         assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [2, null]);
         assert.match(served.stderr(), said);
+        assert.strictEqual(served.stdout(), "");
+      }
+    }),
+  );
+
+  it.live("exits with 3 where its store cannot be opened now, so that a service manager starts it again", () =>
+    Effect.gen(function* () {
+      const file = join(yield* folder, "runs.db");
+      const lock = yield* Effect.acquireRelease(
+        Effect.sync(() => new DatabaseSync(file)),
+        (made) => Effect.sync(() => made.close()),
+      );
+      lock.exec("BEGIN EXCLUSIVE");
+      for (const more of [[], ["--workers", "2"]]) {
+        const served = yield* serve(["--port", "0", "--db", file, ...more]);
+        assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [3, null]);
+        assert.match(served.stderr(), /^serve: \S+ is locked by another .* Start again once the store can be used\n$/);
         assert.strictEqual(served.stdout(), "");
       }
     }),

@@ -1,7 +1,7 @@
 /**
  * Reads the configuration again when a service is told to reload.
  */
-import { Effect, Queue } from "effect";
+import { Effect, Queue, type Scope } from "effect";
 import type { GatewayError } from "../../gateway/config/GatewayOptions.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 import { type Given, programOf } from "./ServeProgram.ts";
@@ -12,16 +12,24 @@ export interface Configured {
   readonly configure: (program: ProgramOptions) => Effect.Effect<ReadonlyArray<string>, GatewayError>;
 }
 
-/** Reads the configuration again with each SIGHUP, one at a time. */
-export const rereading = Effect.fnUntraced(function* (given: Given, started: ProgramOptions, served: Configured) {
-  const asked = yield* Queue.sliding<void>(1);
-  const ask = () => void Queue.offerUnsafe(asked, undefined);
+/** SIGHUPs that were not acted on yet, as one. It would end the process where nothing listens for it. */
+export const asked: Effect.Effect<Queue.Queue<void>, never, Scope.Scope> = Effect.gen(function* () {
+  const signals = yield* Queue.sliding<void>(1);
+  const ask = () => void Queue.offerUnsafe(signals, undefined);
   yield* Effect.acquireRelease(
     Effect.sync(() => process.on("SIGHUP", ask)),
     () => Effect.sync(() => process.off("SIGHUP", ask)),
   );
-  return yield* Effect.forever(Effect.andThen(Queue.take(asked), reread(given, started, served)));
+  return signals;
 });
+
+/** Reads the configuration again with each SIGHUP, one at a time. */
+export const rereading = (
+  signals: Queue.Dequeue<void>,
+  given: Given,
+  started: ProgramOptions,
+  served: Configured,
+): Effect.Effect<never> => Effect.forever(Effect.andThen(Queue.take(signals), reread(given, started, served)));
 
 const reread = Effect.fnUntraced(function* (given: Given, started: ProgramOptions, served: Configured) {
   const read = yield* programOf(given);

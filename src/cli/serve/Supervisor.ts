@@ -26,8 +26,8 @@ import * as WorkersFolder from "./WorkersFolder.ts";
 
 /** The workers cannot go on. */
 export interface GivenUp {
-  /** `refused` by the first start: an option that cannot be. `died`: again and again. */
-  readonly reason: "refused" | "died";
+  /** `refused` by the first start: an option that cannot be, or `store`: it cannot be opened now. `died`: again and again. */
+  readonly reason: "refused" | "store" | "died";
   readonly message: string;
 }
 
@@ -131,6 +131,7 @@ class Crew {
   readonly #unrecovered = new Set<string>();
   readonly #configuring = new Map<number, (said: Extract<Heard, { readonly _tag: "Configured" }>) => void>();
   #configurations = 0;
+  #hasServed = false;
   #program: ProgramOptions;
 
   constructor(program: ProgramOptions, { folder, logLevel, workers }: CrewPlace) {
@@ -165,12 +166,15 @@ class Crew {
       _tag: "Start",
       ...{ worker, workers: this.#workers, process: name, secret: this.secret, logLevel: this.#logLevel },
       folder: this.folder ?? null,
+      // Beside one that serves, a port that says "starting" would take a part of its clients.
+      early: !this.#hasServed,
       program: ProgramWire.encode(this.#program),
     });
   }
 
   /** The worker serves. */
   joined({ channel, worker }: WorkerProcess): void {
+    this.#hasServed = true;
     this.router.join(worker, portTo(channel));
     for (const name of this.#unrecovered) channel.order({ _tag: "Ended", process: name });
   }
@@ -243,9 +247,10 @@ const kept = Effect.fnUntraced(function* (
     for (;;) {
       const { end, servedMs, url } = yield* life(crew, worker, first);
       const isFirst = url === undefined && !(yield* Deferred.isDone(first));
-      if (isFirst && end.refused !== undefined) return { reason: "refused", message: end.refused } as const;
+      if (isFirst && end.refused !== undefined)
+        return { reason: end.refused.mayPass ? "store" : "refused", message: end.refused.message } as const;
       const next = Restarts.died(deaths, servedMs);
-      const how = end.refused ?? end.how;
+      const how = end.refused?.message ?? end.how;
       if (next === "give_up") {
         const message = `worker ${worker} has ended ${Restarts.deathsMax} times in a row, the last time so: ${how}`;
         return { reason: "died", message } as const;

@@ -15,7 +15,6 @@ import {
   Deferred,
   Effect,
   Exit,
-  Layer,
   Logger,
   type LogLevel,
   Queue,
@@ -27,9 +26,7 @@ import {
 import * as CredentialDigest from "../../client/CredentialDigest.ts";
 import { type ProgramOptions, shareOf } from "../../gateway/config/ProgramOptions.ts";
 import { Gateway } from "../../gateway/Gateway.ts";
-import { layer } from "../../gateway/GatewayLayers.ts";
 import * as GatewayLog from "../../gateway/log/GatewayLog.ts";
-import * as RecoveryPage from "../../gateway/page/RecoveryPage.ts";
 import type { BusEnvelope } from "../../gateway/workers/BusEnvelope.ts";
 import { ProcessChannel } from "../../gateway/workers/ProcessChannel.ts";
 import { sharedKey } from "../../gateway/workers/SharedKey.ts";
@@ -37,6 +34,7 @@ import * as WorkerBus from "../../gateway/workers/WorkerBus.ts";
 import { SupervisorMessage, type WorkerMessage } from "../../gateway/workers/WorkerControl.ts";
 import { setHeap } from "./HeapSettings.ts";
 import * as ProgramWire from "./ProgramWire.ts";
+import { built, refusalOf } from "./Start.ts";
 
 type Start = Extract<SupervisorMessage, { readonly _tag: "Start" }>;
 type Configure = Extract<SupervisorMessage, { readonly _tag: "Configure" }>;
@@ -66,7 +64,7 @@ const serving = (start: Start, program: ProgramOptions): Effect.Effect<never, Re
       ended: Queue.take(ended),
       recovered: (name: string) => void channel.order({ _tag: "Recovered", process: name }),
     };
-    const services = yield* Layer.build(layer(shareOf(program, workers), RecoveryPage.layer, recovery)).pipe(
+    const services = yield* built(shareOf(program, workers), { isEarly: start.early === true, worker: recovery }).pipe(
       Effect.provideService(WorkerBus.WorkerBus, end.bus),
     );
     const gateway = Context.get(services, Gateway);
@@ -83,14 +81,14 @@ const serving = (start: Start, program: ProgramOptions): Effect.Effect<never, Re
     // The level is a level of the supervisor's own log.
     Effect.provideService(References.MinimumLogLevel, start.logLevel as LogLevel.LogLevel),
     Effect.catchTags({
-      GatewayError: ({ message }) => Effect.fail(new Refused({ message })),
-      ClientConfigError: ({ message }) => Effect.fail(new Refused({ message })),
-      RecorderError: ({ message, reason }) => Effect.fail(new Refused({ message: message === "" ? reason : message })),
+      GatewayError: ({ message }) => Effect.fail(new Refused({ message, mayPass: false })),
+      ClientConfigError: ({ message }) => Effect.fail(new Refused({ message, mayPass: false })),
+      RecorderError: (error) => Effect.fail(new Refused(refusalOf(error))),
     }),
   );
 
-/** It cannot start, and a second try would come to the same. */
-class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
+/** It cannot start. */
+class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String, mayPass: Schema.Boolean }) {}
 
 /** How many requests are served; none before it serves. */
 let tellServing = (): number => 0;
@@ -119,7 +117,8 @@ fiber.addObserver((exit) => {
     return process.exit(1);
   }
   // Its end waits until the supervisor has read why.
-  process.send?.({ _tag: "Refused", message: refused.value.message } satisfies WorkerMessage, () => process.exit(2));
+  const { mayPass, message } = refused.value;
+  process.send?.({ _tag: "Refused", message, mayPass } satisfies WorkerMessage, () => process.exit(2));
 });
 
 let isDraining = false;

@@ -42,7 +42,14 @@ export interface WorkerEnd {
   /** `exit code 1` or the name of a signal. */
   readonly how: string;
   /** Why it could not start, in its own words. */
-  readonly refused: string | undefined;
+  readonly refused: Refusal | undefined;
+}
+
+/** Why a worker could not start. */
+export interface Refusal {
+  readonly message: string;
+  /** Its store is the reason, and may be there at the next start. */
+  readonly mayPass: boolean;
 }
 
 /** A worker process. */
@@ -85,7 +92,7 @@ export const fork = (worker: number, heard: (message: Heard) => void): WorkerPro
     pulse: new Pulse(),
     kill: () => void handle.process.kill("SIGKILL"),
   };
-  let refused: string | undefined;
+  let refused: Refusal | undefined;
   handle.on("message", (sent) => {
     const read = decode(sent);
     if (Result.isFailure(read)) return;
@@ -94,7 +101,7 @@ export const fork = (worker: number, heard: (message: Heard) => void): WorkerPro
     else if (message._tag === "Ready") Deferred.doneUnsafe(started.ready, Effect.succeed(message.url));
     else if (message._tag === "Draining") Deferred.doneUnsafe(started.draining, Effect.succeed(message.serving));
     else if (message._tag === "Pong") started.pulse.answered();
-    else if (message._tag === "Refused") refused = message.message;
+    else if (message._tag === "Refused") refused = { message: message.message, mayPass: message.mayPass === true };
     else heard(message);
   });
   // Node tells of a process that could not be started by this event alone.

@@ -30,6 +30,8 @@ export const SupervisorMessage = Schema.Union([
     /** As `ProgramWire` encodes it. */
     program: Schema.Unknown,
     logLevel: Schema.String,
+    /** No sibling serves yet: it opens the port before its store, and says there that it starts. */
+    early: Schema.optionalKey(Schema.Boolean),
   }),
   Schema.TaggedStruct("Configure", { id: Schema.Int, program: Schema.Unknown }),
   Schema.TaggedStruct("Ended", { process: Schema.String }),
@@ -46,7 +48,11 @@ export const WorkerMessage = Schema.Union([
     answers: Schema.optionalKey(Schema.Boolean),
   }),
   Schema.TaggedStruct("Ready", { url: Schema.String }),
-  Schema.TaggedStruct("Refused", { message: Schema.String }),
+  Schema.TaggedStruct("Refused", {
+    message: Schema.String,
+    /** The store is the reason, and may be there at the next start. */
+    mayPass: Schema.optionalKey(Schema.Boolean),
+  }),
   Schema.TaggedStruct("Configured", {
     id: Schema.Int,
     /** The options that differ and need a restart. */

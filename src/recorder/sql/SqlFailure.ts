@@ -135,6 +135,27 @@ export const explained = (cause: unknown, place: string): RecorderError => {
   });
 };
 
+/** What another program, the machine or the server is the reason of: the same options may do a moment later. */
+const passing: ReadonlySet<ServerFailure> = new Set([
+  "ailing",
+  "away",
+  "conflicted",
+  "exhausted",
+  "outcome_unknown",
+  "server_disk_full",
+  "server_locked",
+  "undecided",
+]);
+
+/** Whether a store that could not be opened may be opened later with the same options. */
+export const mayPass = ({ cause, reason }: RecorderError): boolean => {
+  const server = failureOf(cause);
+  return server === undefined ? reason === "locked" || reason === "disk_full" : passing.has(server);
+};
+
+/** What failed, without what that means for a write: for whoever has written nothing. */
+export const failedBy = ({ message }: RecorderError): string => message.split("; nothing was written", 1)[0] ?? message;
+
 /** What concerns every write alike: to try the writes of a group one by one would fail each of them, one wait after the other. */
 const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([
   "away",

@@ -21,7 +21,7 @@ beforeAll(() => {
   const programs = Cluster.programs();
   if (programs === undefined) throw new Error("the suite has started one");
   cluster = Cluster.make(programs);
-  for (const name of ["fast", "immediate", "reset", "silent", "close"])
+  for (const name of ["fast", "immediate", "reset", "silent", "close", "required"])
     cluster.psql("postgres", `CREATE DATABASE ${name}`);
 }, 60_000);
 
@@ -96,6 +96,26 @@ describe("gateways whose PostgreSQL is away", () => {
         }).pipe(Effect.scoped),
     );
   }
+
+  it.live("are not ready where they were told to require it, and are again when it is back", () =>
+    Effect.gen(function* () {
+      const { one, other } = yield* two(cluster.address("required"), events, { requireStore: true, lingerMs: 0 });
+      for (const it of [one, other]) assert.strictEqual(yield* untilReady(it, "ok"), 200);
+      yield* Effect.acquireUseRelease(
+        Effect.sync(() => cluster.stop("fast")),
+        () =>
+          Effect.gen(function* () {
+            // A run writes at once; an idle store is looked at every 30 s.
+            for (const it of [one, other]) ask(it, "openai-chat", credential);
+            for (const it of [one, other]) assert.strictEqual(yield* untilReady(it, "degraded"), 503);
+            const { status } = yield* Effect.promise(() => send(`${one.url}/livez`));
+            assert.strictEqual(status, 200);
+          }),
+        () => Effect.sync(() => cluster.start()),
+      );
+      for (const it of [one, other]) assert.strictEqual(yield* untilReady(it, "ok"), 200);
+    }).pipe(Effect.scoped),
+  );
 
   it.live("and whose connections were reset notice nothing of it", () =>
     Effect.gen(function* () {

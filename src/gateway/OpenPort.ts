@@ -1,0 +1,152 @@
+/**
+ * Opens the port of a gateway: the server of Node with the gateway's limits, and who takes its requests.
+ *
+ * The server is plain `node:http`: what has to be the same as without it (header names, their order and repetition, bytes,
+ * flushed heads, a broken connection where a response broke) a framework would decide by itself.
+ */
+import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
+import type { Duplex } from "node:stream";
+import { type Clock, Effect, Redacted } from "effect";
+import { monotonicMs } from "../recorder/MonotonicTime.ts";
+import { GatewayError, type GatewaySettings, type ListenTls } from "./config/GatewayOptions.ts";
+import { Access } from "./log/AccessRecord.ts";
+import { ClientResponse, errorBody } from "./proxy/ClientResponse.ts";
+import { noProxy } from "./routing/Address.ts";
+
+type Server = HttpServer | TlsServer;
+
+/** Takes a request. `expects`: the client waits for a word before it sends its body. */
+export type Listener = (request: IncomingMessage, response: ServerResponse, expects: boolean) => void;
+
+/** A port that takes connections. */
+export interface OpenPort {
+  readonly server: Server;
+  /** The port that it has, also where any was wanted. */
+  readonly number: number;
+  /** The connections that are open. */
+  readonly sockets: () => number;
+  /** From now on another listener takes the requests; the connections stay. */
+  readonly serve: (listener: Listener) => void;
+}
+
+/**
+ * Opens it.
+ *
+ * @param listener who takes the requests first
+ * @throws GatewayError for a certificate that is none, or an address that cannot be had
+ */
+export const open = Effect.fnUntraced(function* (
+  settings: GatewaySettings,
+  listener: Listener,
+): Effect.fn.Return<OpenPort, GatewayError> {
+  let current = listener;
+  const server = yield* serverOf(settings, (request, response, expects) => current(request, response, expects));
+  const sockets = countSockets(server);
+  const number = yield* listen(server, settings);
+  const serve = (next: Listener) => {
+    current = next;
+  };
+  return { server, number, sockets, serve };
+});
+
+/** `http://HOST:PORT` or `https://…`, without a slash at the end. */
+export const urlOf = ({ host, tls }: GatewaySettings, port: number): string =>
+  `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+/** The response to a request, as the listener writes it. */
+export const clientOf = (
+  response: ServerResponse,
+  expects: boolean,
+  { limits }: GatewaySettings,
+  clock: Clock.Clock,
+): ClientResponse => {
+  const client = new ClientResponse(response, limits.slowClientMs, new Access(() => monotonicMs(clock)));
+  if (expects) client.expectsInvitation();
+  return client;
+};
+
+const serverOf = ({ limits, tls }: GatewaySettings, listener: Listener): Effect.Effect<Server, GatewayError> =>
+  Effect.gen(function* () {
+    const options = {
+      ...timeoutsOf(limits),
+      maxHeaderSize: limits.maxHeaderBytes,
+      // Those limits are looked at so often.
+      connectionsCheckingInterval: Math.max(100, Math.min(5_000, Math.floor(limits.headMs / 4))),
+      noDelay: true,
+    };
+    const asked = (request: IncomingMessage, response: ServerResponse) => listener(request, response, false);
+    const server: Server =
+      tls === undefined
+        ? createServer(options, asked)
+        : yield* certified(() => createTlsServer({ ...options, ...keyOf(tls) }, asked));
+    // Without a listener Node asks for every body, also for one that is refused by its length.
+    server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) =>
+      listener(request, response, true),
+    );
+    server.maxConnections = limits.maxConnections;
+    server.on("connect", refuseTunnel);
+    return server;
+  });
+
+const timeoutsOf = ({ headMs, idleConnectionMs, requestMs }: GatewaySettings["limits"]) => ({
+  headersTimeout: Math.min(headMs, requestMs),
+  requestTimeout: requestMs,
+  keepAliveTimeout: idleConnectionMs,
+});
+
+const keyOf = ({ cert, key }: ListenTls) => ({ cert, key: Redacted.value(key) });
+
+/** OpenSSL's own words may hold a part of a key. */
+const certified = <A>(make: () => A): Effect.Effect<A, GatewayError> =>
+  Effect.try({
+    try: make,
+    catch: () => new GatewayError({ reason: "bad_option", message: "tls: expected a certificate and its key (PEM)" }),
+  });
+
+/** Gives a server that listens its new limits, and a certificate that was renewed. */
+export const reconfigured = (server: Server, { limits, tls }: GatewaySettings): Effect.Effect<void, GatewayError> =>
+  Effect.gen(function* () {
+    if (tls !== undefined && "setSecureContext" in server) yield* certified(() => server.setSecureContext(keyOf(tls)));
+    server.maxConnections = limits.maxConnections;
+    Object.assign(server, timeoutsOf(limits));
+  });
+
+/** Without a listener Node closes such a socket in silence; a client that takes the gateway for its proxy gets a response. */
+const refuseTunnel = (_: IncomingMessage, socket: Duplex): void => {
+  const body = JSON.stringify(errorBody(noProxy));
+  const head = [
+    "HTTP/1.1 400 Bad Request",
+    "content-type: application/json",
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-recovery-refused: ${noProxy.reason}`,
+    "connection: close",
+  ];
+  socket.on("error", () => undefined);
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => void socket.destroy());
+};
+
+const countSockets = (server: Server): (() => number) => {
+  let open = 0;
+  server.on("connection", (socket) => {
+    open += 1;
+    socket.once("close", () => {
+      open -= 1;
+    });
+  });
+  return () => open;
+};
+
+const listen = (server: Server, { host, port }: GatewaySettings): Effect.Effect<number, GatewayError> =>
+  Effect.callback((resume) => {
+    const failed = (error: NodeJS.ErrnoException) => {
+      const message = `cannot listen on ${host}:${port} (${error.code ?? "unknown"})`;
+      resume(Effect.fail(new GatewayError({ reason: "cannot_listen", message })));
+    };
+    server.once("error", failed);
+    server.listen(port, host, () => {
+      server.off("error", failed);
+      const address = server.address();
+      resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : port));
+    });
+  });

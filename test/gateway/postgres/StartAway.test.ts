@@ -1,0 +1,150 @@
+/**
+ * `serve` whose PostgreSQL is away when it starts: real processes, and a server that is started later.
+ */
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
+import { Effect, type Scope } from "effect";
+import * as Cluster from "../../../scripts/postgres/Cluster.ts";
+import { freePort, type Starting, starting } from "../../cli/ServeProcess.ts";
+import { workersOf } from "../../cli/Workers.ts";
+import { polled } from "../../Polling.ts";
+import { send } from "../GatewayCases.ts";
+import * as SilentProxy from "./SilentProxy.ts";
+
+let cluster: Cluster.Cluster;
+
+beforeAll(() => {
+  const programs = Cluster.programs();
+  if (programs === undefined) throw new Error("the suite has started one");
+  cluster = Cluster.make(programs);
+  for (const name of ["alone", "several", "silent", "beside"]) cluster.psql("postgres", `CREATE DATABASE ${name}`);
+}, 60_000);
+
+afterAll(() => cluster.remove());
+
+interface Start extends Starting {
+  readonly url: string;
+}
+
+/** Starts a gateway on a port that is known before it listens. */
+const start = (db: string, ...more: ReadonlyArray<string>): Effect.Effect<Start, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const port = yield* freePort;
+    const upstream = ["--openai-url", "http://127.0.0.1:1/v1"];
+    const it = yield* starting(["--port", String(port), "--db", db, ...upstream, ...more]);
+    return { ...it, url: `http://127.0.0.1:${port}` };
+  });
+
+/** What `/readyz` says. */
+const ready = ({ url }: Start): Effect.Effect<string> =>
+  Effect.map(
+    Effect.promise(() => send(`${url}/readyz`)),
+    ({ status, text }) => `${status} ${text.trim()}`,
+  );
+
+const away = '503 {"status":"starting","why":"its store cannot be reached, and is tried again"}';
+
+/** Asks until it says so. Before the port is open a connection is refused; from then on none is. */
+const untilSaid = (it: Start, said: string): Effect.Effect<string> => {
+  let isOpen = false;
+  const look = Effect.matchCauseEffect(ready(it), {
+    onFailure: (cause) => (isOpen ? Effect.failCause(cause) : Effect.undefined),
+    onSuccess: (found) => {
+      isOpen = true;
+      return Effect.succeed(found === said ? found : undefined);
+    },
+  });
+  const ended = Effect.flatMap(
+    Effect.promise(() => it.exited),
+    (how) => Effect.die(new Error(`it has ended (${how}): ${it.stderr()}`)),
+  );
+  return Effect.raceFirst(polled(look), ended);
+};
+
+/** Waits for the log to say something. */
+const untilLogged = (it: Start, words: RegExp): Effect.Effect<true> =>
+  polled(Effect.sync(() => (words.test(it.stderr()) ? true : undefined)));
+
+/** The server is away meanwhile, and is there again whatever becomes of the test. */
+const whileAway = <A, E, R>(use: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => cluster.stop("fast")),
+    () => use,
+    () => Effect.sync(() => cluster.start()),
+  );
+
+describe("serve whose PostgreSQL is away when it starts", () => {
+  for (const [database, more] of [
+    ["alone", []],
+    ["several", ["--workers", "2"]],
+  ] as const) {
+    it.live(`says so at its port, serves when it is there, and refuses no connection in between: ${database}`, () =>
+      Effect.gen(function* () {
+        const it = yield* whileAway(
+          Effect.gen(function* () {
+            const begun = yield* start(cluster.address(database), ...more);
+            yield* untilSaid(begun, away);
+            const live = yield* Effect.promise(() => send(`${begun.url}/livez`));
+            assert.strictEqual(live.status, 200);
+            assert.strictEqual(begun.stdout(), "");
+            yield* untilLogged(
+              begun,
+              /WARN +the store cannot be opened, and it is tried again for up to 60 s: \S+ cannot/,
+            );
+            return begun;
+          }),
+        );
+        // It has been open since: a connection that is refused fails the test.
+        const isReady = polled(Effect.map(ready(it), (said) => (said === '200 {"status":"ok"}' ? said : undefined)));
+        yield* isReady;
+        assert.strictEqual(yield* Effect.promise(() => it.listens), it.url);
+        it.child.kill("SIGTERM");
+        assert.deepStrictEqual(yield* Effect.promise(() => it.exited), [0, null]);
+        assert.strictEqual(it.stdout(), `listening on ${it.url}\n`);
+      }),
+    );
+  }
+
+  it.live("says nothing of that at a port where another worker serves", () =>
+    Effect.gen(function* () {
+      const it = yield* start(cluster.address("beside"), "--workers", "2");
+      yield* polled(Effect.sync(() => (workersOf(it).size === 2 ? true : undefined)));
+      yield* whileAway(
+        Effect.gen(function* () {
+          process.kill(workersOf(it).get(2) ?? 0, "SIGKILL");
+          yield* untilLogged(it, /the store cannot be opened, .* worker=2/);
+          const said = yield* Effect.all(Array.from({ length: 20 }, () => ready(it)));
+          for (const one of said) assert.match(one, /^200 \{"status":"(?:ok|degraded)"/);
+        }),
+      );
+    }),
+  );
+
+  it.live("waits for one that takes connections and says nothing, too, and ends in order when it is told to", () =>
+    Effect.gen(function* () {
+      const proxy = yield* SilentProxy.make(cluster.address("silent"), cluster.socket);
+      yield* proxy.silence;
+      const [one, other] = [yield* start(proxy.address), yield* start(proxy.address)];
+      yield* untilSaid(one, away);
+      yield* untilSaid(other, away);
+      // A reload is kept until it serves: without that it would end the process.
+      one.child.kill("SIGHUP");
+      other.child.kill("SIGTERM");
+      assert.deepStrictEqual(yield* Effect.promise(() => other.exited), [0, null]);
+      assert.strictEqual(other.stdout(), "");
+      yield* proxy.speak;
+      assert.strictEqual(yield* Effect.promise(() => one.listens), one.url);
+      yield* untilLogged(one, /the configuration was read again/);
+    }),
+  );
+
+  it.live("ends at once, with 2, where no later start would come to more", () =>
+    Effect.gen(function* () {
+      const it = yield* start(cluster.address("of_nobody"));
+      assert.deepStrictEqual(yield* Effect.promise(() => it.exited), [2, null]);
+      assert.match(
+        it.stderr(),
+        /^serve: \S+ is no database or schema of its server\. Create it, or name another one\n$/,
+      );
+    }),
+  );
+});
