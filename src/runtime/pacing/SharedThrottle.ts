@@ -1,10 +1,12 @@
 /**
  * Draws the tokens of retries from the store, so that all processes of it together start no more than one would.
  *
- * Only a response that would be tried again asks, and puts its token back where it is not. A store that is away, or slow, is not waited for:
- * the process then goes by a bucket of its own that holds one token.
+ * Only a response that would be tried again asks, and puts its token back where it is not. Those that break together are one statement.
+ * A store that is away, or slow, is not waited for: the process then goes by a bucket of its own that holds one token.
  */
+import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
+import { recorderWaitMs } from "../../recorder/RunRecorder.ts";
 import type { SharedPacing } from "../../recorder/shared/SharedFacts.ts";
 import { Throttle, throttleSize, tokensMax, tokensPerSecond } from "./Throttle.ts";
 
@@ -26,11 +28,26 @@ export interface Drawn {
   readonly isNone: boolean;
 }
 
+/** A run that waits for its token. */
+interface Asking {
+  readonly told: Deferred.Deferred<Drawn | undefined>;
+  /** It waits no longer, and goes by what its process has. */
+  isLeft: boolean;
+}
+
+/** What is asked of one provider's bucket while a statement is under way. */
+interface Line {
+  asking: Array<Asking>;
+  back: number;
+}
+
 /** The throttle of one processor, as the processes of its store share it. */
 export class SharedThrottle {
   /** What the process goes by where it shares nothing, or cannot ask now. */
   readonly own: Throttle;
   readonly #pacing: SharedPacing | undefined;
+  /** Providers whose bucket is asked right now. */
+  readonly #lines = new Map<string, Line>();
   /** Until when tokens are taken ahead, as the store said last, in monotonic milliseconds. */
   readonly #takenUntil = new Map<string, number>();
 
@@ -56,25 +73,71 @@ export class SharedThrottle {
     return Effect.suspend((): Effect.Effect<Drawn | undefined> => {
       const known = (this.#takenUntil.get(provider) ?? 0) - now();
       if (known > maxWaitMs) return Effect.succeed({ provider, waitMs: Math.ceil(known), isNone: true });
-      return Effect.matchCause(Effect.timeout(pacing.draw(provider, 1, throttleSize), drawWaitMs), {
-        onFailure: () => undefined,
-        onSuccess: (left) => {
-          // A recorder may come from another author.
-          if (!Number.isFinite(left)) return undefined;
-          const waitMs = Math.ceil((Math.max(0, -left) / tokensPerSecond) * 1_000);
-          this.#learns(provider, waitMs, now());
-          return { provider, waitMs, isNone: false };
-        },
+      const asking: Asking = { told: Deferred.makeUnsafe(), isLeft: false };
+      const leaves = Effect.sync(() => {
+        asking.isLeft = true;
+        return undefined;
       });
+      const told = Effect.timeoutOrElse(Deferred.await(asking.told), { duration: drawWaitMs, orElse: () => leaves });
+      return Effect.andThen(
+        this.#asks(pacing, provider, now, (line) => line.asking.push(asking)),
+        Effect.onInterrupt(told, () => leaves),
+      );
     });
   }
 
-  /** The run takes no retry, or one that needs no token: it is there for others again. */
-  putBack({ isNone, provider }: Drawn): Effect.Effect<void> {
-    if (isNone || this.#pacing === undefined) return Effect.void;
-    const back = Effect.ignore(this.#pacing.draw(provider, -1, throttleSize));
-    // Nothing of this run waits for it.
-    return Effect.asVoid(Effect.forkDetach(Effect.timeoutOption(back, drawWaitMs)));
+  /** The run takes no retry, or one that needs no token: it is there for others again. Nothing of the run waits for it. */
+  putBack({ isNone, provider }: Drawn, now: () => number): Effect.Effect<void> {
+    const pacing = this.#pacing;
+    if (isNone || pacing === undefined) return Effect.void;
+    return this.#asks(pacing, provider, now, (line) => {
+      line.back += 1;
+    });
+  }
+
+  #asks(pacing: SharedPacing, provider: string, now: () => number, joins: (line: Line) => void): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const found = this.#lines.get(provider);
+      if (found !== undefined) return Effect.sync(() => joins(found));
+      const line: Line = { asking: [], back: 0 };
+      joins(line);
+      this.#lines.set(provider, line);
+      // In a fiber of its own: who asks may leave while others wait.
+      return Effect.asVoid(Effect.forkDetach(this.#works(pacing, provider, line, now)));
+    });
+  }
+
+  /** One statement after the other, each for all that have come meanwhile. */
+  readonly #works = Effect.fnUntraced(function* (
+    this: SharedThrottle,
+    pacing: SharedPacing,
+    provider: string,
+    line: Line,
+    now: () => number,
+  ) {
+    while (line.asking.length > 0 || line.back !== 0) {
+      const [asking, back] = [line.asking, line.back];
+      [line.asking, line.back] = [[], 0];
+      const draw = Effect.suspend(() => pacing.draw(provider, asking.length - back, throttleSize));
+      const left = yield* Effect.matchCause(Effect.timeout(draw, recorderWaitMs), {
+        onFailure: () => Number.NaN,
+        onSuccess: (it) => it,
+      });
+      this.#tells(provider, asking, left, line, now());
+    }
+    this.#lines.delete(provider);
+  });
+
+  /** @param left tokens behind the last of them. A recorder may come from another author, and say what is no number */
+  #tells(provider: string, asking: ReadonlyArray<Asking>, left: number, line: Line, now: number): void {
+    const isKnown = Number.isFinite(left);
+    const waitMs = (tokens: number) => Math.ceil((Math.max(0, -tokens) / tokensPerSecond) * 1_000);
+    if (isKnown) this.#learns(provider, waitMs(left), now);
+    for (const [place, { isLeft, told }] of asking.entries()) {
+      const drawn = { provider, waitMs: waitMs(left + asking.length - 1 - place), isNone: false };
+      if (isLeft && isKnown) line.back += 1;
+      Deferred.doneUnsafe(told, Effect.succeed(isKnown ? drawn : undefined));
+    }
   }
 
   /** Remembers what is ahead of its time only: a bucket that has tokens is asked. */

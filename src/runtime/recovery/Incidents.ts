@@ -142,7 +142,7 @@ const record = <P, E, R>(
   const isTaken = status === "open" && needsToken(decision);
   // Taken in the step that decided: runs that break together must not all see the same free token.
   if (isTaken && drawn === undefined) run.shared.throttle.own.take(run.provider.id, run.now());
-  const spare = isTaken || drawn === undefined ? Effect.void : run.shared.throttle.putBack(drawn);
+  const spare = isTaken || drawn === undefined ? Effect.void : run.shared.throttle.putBack(drawn, () => run.now());
   if (status === "open" && RetryBudget.isCounted(decision, input)) {
     run.shared.groups.take(RunSnapshot.memberOf(run), run.now());
   }

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Clock, Context, Effect, Fiber, Layer, Ref } from "effect";
 import { TestClock } from "effect/testing";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import type { SharedPacing } from "../../../src/recorder/shared/SharedFacts.ts";
 import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import { SharedThrottle } from "../../../src/runtime/pacing/SharedThrottle.ts";
 import { tokensMax, tokensPerSecond } from "../../../src/runtime/pacing/Throttle.ts";
@@ -87,6 +88,23 @@ describe("processes over one store", () => {
     }),
   );
 
+  it.effect("ask once for all runs that break together, and each has a token of its own", () =>
+    Effect.gen(function* () {
+      const store = yield* storeOf;
+      const throttle = new SharedThrottle(store.process());
+      const runs = 100;
+      const all = yield* Effect.all(
+        Array.from({ length: runs }, () => drawn(throttle)),
+        { concurrency: "unbounded" },
+      );
+      assert.deepStrictEqual(
+        all.map((it) => it?.waitMs),
+        Array.from({ length: runs }, (_, n) => Math.max(0, n + 1 - tokensMax) * (1_000 / tokensPerSecond)),
+      );
+      assert.isAtMost(store.calls(), 2);
+    }),
+  );
+
   it.effect("take no token for what is not tried again, nor for what goes another way", () =>
     Effect.gen(function* () {
       const store = yield* storeOf;
@@ -107,7 +125,7 @@ describe("processes over one store", () => {
       const throttle = new SharedThrottle(store.process());
       const held = yield* drawn(throttle);
       if (held === undefined) return assert.fail("the store is there");
-      yield* throttle.putBack(held);
+      yield* throttle.putBack(held, now);
       for (let n = 0; n < 3; n += 1) yield* Effect.yieldNow;
       assert.strictEqual(yield* store.process().draw("p", 0, { max: tokensMax, perSecond: 0 }), tokensMax);
     }),
@@ -138,7 +156,7 @@ describe("processes over one store", () => {
       const calls = store.calls();
       const next = yield* drawn(throttle);
       assert.isAbove(next?.waitMs ?? 0, maxWaitMs);
-      if (next !== undefined) yield* throttle.putBack(next);
+      if (next !== undefined) yield* throttle.putBack(next, now);
       assert.strictEqual(store.calls(), calls, "nor put back what was not taken");
       assert.isDefined(yield* throttle.draw("p", maxWaitMs, () => maxWaitMs));
       assert.strictEqual(store.calls(), calls + 1);
@@ -179,6 +197,26 @@ describe("a store that does not say whether a token is there", () => {
       assert.isUndefined(asks.pollUnsafe());
       yield* TestClock.adjust(1);
       assert.isUndefined(yield* Fiber.join(asks));
+    }),
+  );
+
+  it.effect("has its token back that it gives too late", () =>
+    Effect.gen(function* () {
+      const store = yield* storeOf;
+      const pacing = store.process();
+      const draw: SharedPacing["draw"] = (...of) => Effect.delay(pacing.draw(...of), 600);
+      const throttle = new SharedThrottle({ ...pacing, draw });
+      const asks = yield* Effect.forkChild(drawn(throttle));
+      const leaves = yield* Effect.forkChild(drawn(throttle));
+      yield* TestClock.adjust(100);
+      yield* Fiber.interrupt(leaves);
+      yield* TestClock.adjust(400);
+      assert.isUndefined(yield* Fiber.join(asks));
+      const left = () => pacing.draw("p", 0, { max: tokensMax, perSecond: 0 });
+      yield* TestClock.adjust(150);
+      assert.strictEqual(yield* left(), tokensMax - 2);
+      yield* TestClock.adjust(600);
+      assert.strictEqual(yield* left(), tokensMax);
     }),
   );
 
