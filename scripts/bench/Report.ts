@@ -11,12 +11,15 @@ export interface Report {
   readonly machine: string;
   readonly versions: Readonly<Record<string, string>>;
   readonly processes: number;
+  /** How busy the machine was besides. */
+  readonly load: string;
   readonly groups: ReadonlyArray<{ readonly name: string; readonly rows: ReadonlyArray<Row> }>;
 }
 
 /** Gathers the machine and the versions of what was compared. */
-export const make = (command: string, processes: number, groups: Report["groups"]): Report => ({
+export const make = (command: string, processes: number, load: string, groups: Report["groups"]): Report => ({
   command,
+  load,
   machine: `${cpus()[0]?.model.trim() ?? "unknown CPU"}, ${cpus().length} cores, ${process.platform} ${process.arch}`,
   versions: {
     node: process.version.slice(1),
@@ -58,7 +61,7 @@ export const markdown = (report: Report): string => {
   return [
     markdownOf(report.groups),
     "",
-    `\`${report.command}\` · ${versions.join(" · ")} · ${report.machine} · medians of ${report.processes} processes (least–greatest)`,
+    `\`${report.command}\` · ${versions.join(" · ")} · ${report.machine} · medians of ${report.processes} processes (least–greatest) · ${report.load}`,
   ].join("\n");
 };
 

@@ -4,6 +4,7 @@
 import { median, spread } from "./Median.ts";
 import * as Processes from "./Processes.ts";
 import { type Group, type Row, type Size, spreadText } from "./Row.ts";
+import type { Figure } from "./ScaleFigures.ts";
 import type { Sqlite, SqliteSize } from "./Sqlite.ts";
 
 /** Runs that a dead process left. */
@@ -68,6 +69,8 @@ const besideLine = {
   },
 };
 
+const commitOf = (store: "full" | "normal"): string => `an incident's commit, synchronous ${store}`;
+
 const incidentLine = {
   what: "incident commit latency",
   run: async (size: Size): Promise<ReadonlyArray<Row>> => {
@@ -76,8 +79,8 @@ const incidentLine = {
       const results = await several(size, { what: "incident", store, commits: size.quick ? 300 : 2_000 });
       const p50 = spread(results.map((it) => it.p50_us ?? 0));
       const p99_us = middle(results, "p99_us");
-      const what = `an incident's commit, synchronous ${store}`;
-      rows.push(row(what, `${spreadText(p50, 0, "µs")}, p99 ${p99_us.toFixed(0)}`, { p50_us: p50.median, p99_us }));
+      const numbers = { p50_us: p50.median, p50_max_us: p50.max, p99_us };
+      rows.push(row(commitOf(store), `${spreadText(p50, 0, "µs")}, p99 ${p99_us.toFixed(0)}`, numbers));
     }
     return rows;
   },
@@ -121,3 +124,10 @@ const storedLine = {
 
 /** What the SQL recorder costs; no bar of the design stands for it. */
 export const sqlite: Group = { name: "sqlite", lines: [happyLine, besideLine, incidentLine, orphansLine, storedLine] };
+
+/** The figure of a commit that docs/scale.md is computed from: the middle of the processes' middles, and the slowest process's. */
+export const commitFigureOf = (rows: ReadonlyArray<Row>): Readonly<Record<"fileCommitUs", Figure>> | undefined => {
+  const { p50_max_us, p50_us } = rows.find(({ what }) => what === commitOf("full"))?.numbers ?? {};
+  if (p50_us === undefined || p50_max_us === undefined) return undefined;
+  return { fileCommitUs: { value: Math.round(p50_us), worst: Math.round(p50_max_us) } };
+};

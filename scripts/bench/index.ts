@@ -4,11 +4,14 @@
  * Each line is measured in Node processes of its own, contender and raw loop in turns, in CPU time; `--measure` is how this
  * program starts itself as such a process.
  */
+import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { groups } from "./Groups.ts";
 import { measure } from "./Measurements.ts";
 import * as Report from "./Report.ts";
 import type { Row } from "./Row.ts";
+import { figuresFile, put } from "./ScaleFigures.ts";
+import { commitFigureOf, sqlite } from "./SqliteLines.ts";
 
 const help = `Usage: npm run bench -- [options]
 
@@ -19,7 +22,8 @@ design. Takes about ten minutes; the machine should do nothing else.
   --quick            fewer processes and rounds: about two minutes, wider spreads
   --processes N      processes a line; default 5, quick 2
   --json             one JSON document instead of the table
-  --write            also write the table into docs/bench.md
+  --write            also write the table into docs/bench.md, that of sqlite alone into one of its own, and the figure of a
+                     commit into scripts/scale/figures.json; \`npm run tables\` then prints docs/scale.md by it
   --help             this text
 
 Exit code: 0 every bar is met, 1 some bar is missed, 2 a wrong option.`;
@@ -44,6 +48,7 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
     console.log(help);
     return 0;
   }
+  const before = load();
   const measured: Array<{ readonly name: string; readonly rows: ReadonlyArray<Row> }> = [];
   for (const group of groups.filter(({ name }) => asked.only.length === 0 || asked.only.includes(name))) {
     const rows: Array<Row> = [];
@@ -55,10 +60,27 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
     }
     measured.push({ name: group.name, rows });
   }
-  const report = Report.make(["npm run bench --", ...args].join(" "), asked.processes, measured);
+  const command = ["npm run bench --", ...args].join(" ");
+  const report = Report.make(command, asked.processes, `load average ${before} before, ${load()} after`, measured);
   console.log(asked.json ? JSON.stringify(report, null, 2) : Report.markdown(report));
-  if (asked.write) Report.write(new URL("../../docs/bench.md", import.meta.url), "bench", Report.markdown(report));
+  if (asked.write) written(report);
   return Report.missed(report).length === 0 ? 0 : 1;
+};
+
+const load = (): string =>
+  loadavg()
+    .map((one) => one.toFixed(2))
+    .join(" ");
+
+/** Puts the table into docs/bench.md, a part of it that has a table of its own into that one, and what docs/scale.md is computed from. */
+const written = (report: Report.Report): void => {
+  const names = report.groups.map(({ name }) => name);
+  const isSqlite = names.length === 1 && names[0] === sqlite.name;
+  const [table, heading] = isSqlite ? ["bench-sqlite", "the-store"] : ["bench", "speed"];
+  Report.write(new URL("../../docs/bench.md", import.meta.url), table, Report.markdown(report));
+  const figure = commitFigureOf(report.groups.flatMap(({ rows }) => rows));
+  const { command, load } = report;
+  if (figure !== undefined) put(figuresFile, figure, { heading, command, load: `${cpus().length} cores, ${load}` });
 };
 
 const read = (args: ReadonlyArray<string>) => {

@@ -3,7 +3,14 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { orderOf, ratios, valuesOf } from "../../scripts/bench/gateway/CpuRounds.ts";
-import { cpuTitle, figuresOf, heldTitle } from "../../scripts/bench/gateway/GatewayFigures.ts";
+import {
+  cpuTitle,
+  figuresOf,
+  heldTitle,
+  lingerFigureOf,
+  lingerTitle,
+} from "../../scripts/bench/gateway/GatewayFigures.ts";
+import { keptOf, lingerRow } from "../../scripts/bench/gateway/Linger.ts";
 import { read } from "../../scripts/bench/gateway/Options.ts";
 import { against, latenessRows, lossRows, type Measured, memoryRows } from "../../scripts/bench/gateway/PeerRows.ts";
 import { onCore } from "../../scripts/bench/gateway/ProcessMeter.ts";
@@ -160,6 +167,26 @@ describe("the figures of docs/scale.md", () => {
   });
 });
 
+describe("a run that lingers", () => {
+  it("keeps what is more than half way between before and after, for each of them", () => {
+    const of = (heap: number, outside: number) => ({ heap, outside });
+    assert.deepStrictEqual(keptOf(of(1_000, 100), of(1_700, 600), of(1_400, 300), 10), of(50, 40));
+  });
+
+  it("has a figure of what stands beside its bytes, of long runs: the middle of the rounds and the dearest", () => {
+    const round = (heap: number) => ({ heap: heap * 1_024, outside: 200 * 1_024, wire: 150 * 1_024 });
+    const rows = [lingerRow(20, [round(1), round(1), round(1)]), lingerRow(500, [round(9), round(10), round(30)])];
+    assert.strictEqual(
+      rows[1]?.value,
+      "210.0 KiB (209.0–230.0), 10.0 of it on the heap and 200.0 outside; 60.0 beside the bytes of its response",
+    );
+    assert.deepStrictEqual(lingerFigureOf([{ name: lingerTitle, rows }]), { lingerKiB: { value: 60, worst: 80 } });
+    assert.isUndefined(lingerFigureOf([{ name: lingerTitle, rows: rows.slice(0, 1) }]));
+    assert.isUndefined(lingerFigureOf([]));
+    assert.property(figuresOfFile().measured, "lingerKiB");
+  });
+});
+
 describe("workers", () => {
   it("are as fast as the busiest of them, or as all of them share the cores", () => {
     assert.strictEqual(allowedBy([1e9, 3e9], 6, 2), 2);
@@ -205,7 +232,7 @@ describe("a profile", () => {
 describe("options", () => {
   it("choose what a run has time for, all with continue_text and linger but one", () => {
     const usual = read([]);
-    assert.deepStrictEqual(usual.parts, ["cpu", "peers", "workers", "bodies"]);
+    assert.deepStrictEqual(usual.parts, ["cpu", "peers", "workers", "bodies", "linger"]);
     assert.deepStrictEqual(
       settingsOf("chat", usual).map(({ seam }) => seam),
       [true, true, true, false],

@@ -7,7 +7,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { assert, describe, it } from "@effect/vitest";
 import { cpuNsWithEnded, endedNs, type FamilyReading } from "../../scripts/bench/gateway/ProcessMeter.ts";
+import type { Row } from "../../scripts/bench/Row.ts";
 import { put } from "../../scripts/bench/ScaleFigures.ts";
+import { commitFigureOf } from "../../scripts/bench/SqliteLines.ts";
 import { cooldownRow, deathRow, gatewaysRows } from "../../scripts/bench/store/GatewayRows.ts";
 import type { Cost, Gateways, Measured } from "../../scripts/bench/store/Gateways.ts";
 import { parts, read } from "../../scripts/bench/store/Options.ts";
@@ -223,6 +225,23 @@ describe("the lines of gateways", () => {
       ({ verdict }) => verdict ?? [],
     );
     assert.deepStrictEqual([rows.flatMap(({ verdict }) => verdict ?? []), verdicts], [["met"], ["missed"]]);
+  });
+});
+
+describe("the figure of a commit in a file", () => {
+  const commits = (what: string): Row => ({
+    ...{ what, value: "", bar: undefined, verdict: undefined },
+    numbers: { p50_us: 394.6, p50_max_us: 430.2, p99_us: 1_133 },
+  });
+
+  it("is the middle of an incident's commits, synchronous full, and the slowest process's", () => {
+    const rows = [
+      commits("an incident's commit, synchronous normal"),
+      commits("an incident's commit, synchronous full"),
+    ];
+    assert.deepStrictEqual(commitFigureOf(rows), { fileCommitUs: { value: 395, worst: 430 } });
+    assert.isUndefined(commitFigureOf(rows.slice(0, 1)));
+    assert.property(figuresOfFile().measured, "fileCommitUs");
   });
 });
 

@@ -61,7 +61,8 @@ const next = (): number => {
   return asked;
 };
 
-const lengthOf = (protocol: Protocol, events: number): number => {
+/** Bytes of a whole stream. */
+export const lengthOf = (protocol: Protocol, events: number): number => {
   const { begin, delta, end } = wires[protocol];
   return begin.length + events * delta(stamp(0n), 0).length + end(events).length;
 };

@@ -23,6 +23,8 @@ const isStream = isLine("a stream of 20 in a burst", `: ${memory}`);
 export const cpuTitle = (protocol: Protocol): string => `CPU of ${wires[protocol].title}, against a plain Node proxy`;
 export const heldTitle = (streams: number): string => `An open stream, of ${streams}`;
 
+export const lingerTitle = "A run that lingers behind its end";
+
 /** Lines under a title. */
 export interface Part {
   readonly name: string;
@@ -42,6 +44,17 @@ export const figuresOf = (parts: ReadonlyArray<Part>): GatewayFigures | undefine
   // A heap that had room already grows by more than its process does.
   const kib = Number(Math.max(rssKib, heapKib).toFixed(1));
   return { pacedEventUs: usOf(event), streamUs: usOf(stream), openKiB: { value: kib, worst: kib } };
+};
+
+/** Events of the lingering runs that the figure is of: as many as the paper about scale has in a stream. A log has room that grows with them. */
+const lingerEvents = 500;
+
+/** What a lingering run keeps beside the bytes of its response, or nothing where that was not measured. */
+export const lingerFigureOf = (parts: ReadonlyArray<Part>): Readonly<Record<"lingerKiB", Figure>> | undefined => {
+  const rows = parts.find(({ name }) => name === lingerTitle)?.rows ?? [];
+  const { besideKib, besideMaxKib } = rows.find(({ numbers }) => numbers.events === lingerEvents)?.numbers ?? {};
+  if (besideKib === undefined || besideMaxKib === undefined) return undefined;
+  return { lingerKiB: { value: Number(besideKib.toFixed(1)), worst: Number(besideMaxKib.toFixed(1)) } };
 };
 
 const usOf = ({ numbers: { own = Number.NaN, ownMax = own } }: Row): Figure => ({

@@ -8,11 +8,11 @@ import type { Protocol } from "./Wires.ts";
 export const help = `Usage: npm run bench-gateway -- [options]
 
 Measures what the gateway costs in CPU, time and memory, beside a plain Node proxy, nginx, http-proxy and @llmops/gateway before
-the same provider, and holds it against the bars of the design. About ten minutes; the machine should do nothing else.
+the same provider, and holds it against the bars of the design. A quarter of an hour; the machine should do nothing else.
 
   --quick            one protocol, fewer events: about a minute
   --full             every protocol, store, way to reveal and continue_text on and off: about an hour
-  --only NAME        only these parts (cpu, peers, workers, bodies) or protocols (chat, responses, anthropic, gemini); by commas
+  --only NAME        only these parts (cpu, peers, workers, bodies, linger) or protocols (chat, responses, anthropic, gemini); by commas
   --store NAME       only memory or file
   --reveal NAME      only live or on_complete
   --seam on|off      only with --continue-text auto --linger-ms 60000, or only without
@@ -25,13 +25,14 @@ the same provider, and holds it against the bars of the design. About ten minute
   --profile DIR      writes a CPU profile of the first gateway to DIR, and lists where its time goes
   --install          first installs http-proxy and @llmops/gateway beside the bench
   --json             one JSON document instead of the table
-  --write            also writes the table into docs/bench.md and, where cpu of chat and peers were measured, the figures into
-                     scripts/scale/figures.json; \`npm run tables\` then prints docs/scale.md by them
+  --write            also writes the tables into docs/bench.md (that of linger is one of its own) and the figures into
+                     scripts/scale/figures.json, where linger, or cpu of chat and peers were measured; \`npm run tables\` then
+                     prints docs/scale.md by them
   --help             this text
 
 Exit code: 0 every bar is met, 1 some bar is missed, 2 a wrong option.`;
 
-export type Part = "cpu" | "peers" | "workers" | "bodies";
+export type Part = "cpu" | "peers" | "workers" | "bodies" | "linger";
 export type Store = "memory" | "file";
 export type Reveal = "live" | "on_complete";
 
@@ -56,7 +57,7 @@ export interface Options {
   readonly help: boolean;
 }
 
-export const parts: ReadonlyArray<Part> = ["cpu", "peers", "workers", "bodies"];
+export const parts: ReadonlyArray<Part> = ["cpu", "peers", "workers", "bodies", "linger"];
 export const protocols: ReadonlyArray<Protocol> = ["chat", "responses", "anthropic", "gemini"];
 
 const spec = {

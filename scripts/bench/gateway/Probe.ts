@@ -9,7 +9,7 @@ import { dirname } from "node:path";
 
 /** What the bench may ask of a contender. */
 export type Question =
-  | { readonly ask: "cpu" | "heap" | "profile" | "rss" | "peak" | "turns" | "turnMs" | "turnCpuMs" }
+  | { readonly ask: "cpu" | "heap" | "outside" | "profile" | "rss" | "peak" | "turns" | "turnMs" | "turnCpuMs" }
   | { readonly ask: "profiled"; readonly file: string };
 
 let session: Session | undefined;
@@ -50,6 +50,8 @@ const answer = async (question: Question): Promise<number> => {
     case "heap":
       for (let times = 0; times < 3; times += 1) globalThis.gc?.();
       return process.memoryUsage().heapUsed;
+    case "outside":
+      return process.memoryUsage().external;
     case "rss":
       return process.memoryUsage.rss();
     case "peak":

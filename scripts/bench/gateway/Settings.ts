@@ -16,9 +16,9 @@ export const nameOf = ({ reveal, seam, store }: Setting): string =>
   `gateway, ${reveal}, ${store}${seam ? "" : ", no continue_text, no linger"}`;
 
 /** The flags of `serve`, but for its store. */
-export const flagsOf = ({ reveal, seam }: Setting, { serve }: Options): ReadonlyArray<string> => [
+export const flagsOf = ({ reveal, seam }: Setting, { serve }: Options, lingerMs = 60_000): ReadonlyArray<string> => [
   ...["--reveal", reveal],
-  ...(seam ? ["--continue-text", "auto", "--linger-ms", "60000"] : []),
+  ...(seam ? ["--continue-text", "auto", "--linger-ms", String(lingerMs)] : []),
   ...serve,
 ];
 

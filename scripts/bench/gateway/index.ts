@@ -4,12 +4,12 @@
  */
 import { cpus, loadavg } from "node:os";
 import { markdownOf, write } from "../Report.ts";
-import type { Row } from "../Row.ts";
 import { figuresFile, put } from "../ScaleFigures.ts";
 import { bodies } from "./Bodies.ts";
 import { endAll, installPeers, pinClient, pinned, provider } from "./Contenders.ts";
 import { cpu } from "./Cpu.ts";
-import { figuresOf } from "./GatewayFigures.ts";
+import { figuresOf, lingerFigureOf, type Part } from "./GatewayFigures.ts";
+import { linger } from "./Linger.ts";
 import { help, type Options, protocols, read } from "./Options.ts";
 import { peers } from "./Peers.ts";
 import { profile } from "./Profile.ts";
@@ -40,27 +40,32 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
     for (const protocol of chosen.slice(0, 1)) await profile(protocol, upstream.url, options, options.profile);
     return 0;
   }
-  const groups: Array<{ readonly name: string; readonly rows: ReadonlyArray<Row> }> = [];
+  const groups: Array<Part> = [];
   if (options.parts.includes("cpu"))
     for (const protocol of chosen) groups.push(await cpu(protocol, upstream.url, options));
   if (options.parts.includes("peers")) groups.push(...(await peers(upstream, options)));
   if (options.parts.includes("workers")) groups.push(await workers(upstream.url, options));
   if (options.parts.includes("bodies")) groups.push(await bodies(upstream.url, options));
+  const lingering = options.parts.includes("linger") ? [await linger(upstream.url, options)] : [];
   const command = ["npm run bench-gateway --", ...args].join(" ");
   const loads = `load average ${before} before, ${load()} after`;
   const footer = `\`${command}\` · ${machine(options)} · ${loads}`;
-  const table = `${markdownOf(groups)}\n\n${footer}`;
-  console.log(options.json ? JSON.stringify({ groups, footer }, null, 2) : table);
+  const all = [...groups, ...lingering];
+  console.log(options.json ? JSON.stringify({ groups: all, footer }, null, 2) : `${markdownOf(all)}\n\n${footer}`);
   if (options.write) {
-    write(new URL("../../../docs/bench.md", import.meta.url), "bench-gateway", table);
-    const figures = figuresOf(groups);
     const of = { heading: "the-gateway", command, load: `${cpus().length} cores, ${loads}` };
-    if (figures !== undefined) put(figuresFile, figures, of);
+    if (groups.length > 0) writeTable("bench-gateway", groups, footer);
+    if (lingering.length > 0) writeTable("bench-linger", lingering, footer);
+    for (const figures of [figuresOf(groups), lingerFigureOf(lingering)])
+      if (figures !== undefined) put(figuresFile, figures, of);
   }
   const missed = groups.flatMap(({ rows }) => rows.filter((row) => row.verdict === "missed"));
   for (const row of missed) console.error(`missed: ${row.what}: ${row.value}, bar ${row.bar}`);
   return missed.length === 0 ? 0 : 1;
 };
+
+const writeTable = (name: string, groups: ReadonlyArray<Part>, footer: string): void =>
+  write(new URL("../../../docs/bench.md", import.meta.url), name, `${markdownOf(groups)}\n\n${footer}`);
 
 const machine = ({ rounds }: Options): string =>
   [

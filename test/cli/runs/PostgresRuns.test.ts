@@ -1,31 +1,59 @@
 /**
  * The commands whose store is a server in place of a file: they share their code, and what differs is when a store is opened and closed.
  */
+import { once } from "node:events";
+import { hostname } from "node:os";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import { eventually } from "../../Polling.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
-import { run as typed } from "../CommandLine.ts";
+import { heard, start, run as typed } from "../CommandLine.ts";
 import { logged, workersOf } from "../Workers.ts";
 import { broken, driving } from "./Driving.ts";
+
+/** What the demo says of a scenario, as far as it is looked at here. */
+interface Played {
+  readonly rows: ReadonlyArray<{ readonly name: string; readonly attempts: number }>;
+}
+
+interface Listed {
+  readonly runs: ReadonlyArray<{ readonly run_id: string; readonly attempts: number; readonly incidents: number }>;
+}
+
+/** The name of a run's scenario: behind it stands what tells one demo from another. */
+const scenario = (runId: string): string => runId.replace(/-[0-9a-z]{5}(-sibling)?$/, "$1");
+
+/** The only run of a scenario that is not the scenario's own. */
+const sibling = { name: "cooldown-of-a-sibling-sibling", attempts: 1 };
+
+const byName = (a: { readonly name: string }, b: { readonly name: string }): number => a.name.localeCompare(b.name);
 
 describe("stream-recovery over PostgreSQL", () => {
   it.live("plays the demo, and lists, tells and decides again what it has put on record", () =>
     Effect.gen(function* () {
       const db = yield* Databases.empty;
       const ended = (...args: ReadonlyArray<string>) => Effect.promise(() => typed([...args, "--db", db]));
-      const played = yield* ended("demo", "--only", "openai-chat");
+      const played = yield* ended("demo", "--only", "openai-chat", "--json");
       assert.strictEqual(played.code, 0, played.stderr);
-      const listed = yield* ended("runs", "list", "--json");
-      assert.strictEqual(listed.code, 0);
       // What a test looks at is compared with what it expects.
-      const { runs } = JSON.parse(listed.stdout) as { readonly runs: ReadonlyArray<{ readonly run_id: string }> };
-      assert.isAbove(runs.length, 10);
-      const run = runs.at(-1)?.run_id ?? "";
+      const { rows } = JSON.parse(played.stdout) as Played;
+      const listed = yield* ended("runs", "list", "--json", "--limit", "100");
+      assert.strictEqual(listed.code, 0, listed.stderr);
+      const { runs } = JSON.parse(listed.stdout) as Listed;
+      assert.deepStrictEqual(
+        runs.map(({ attempts, run_id }) => ({ name: scenario(run_id), attempts })).toSorted(byName),
+        [...rows.map(({ attempts, name }) => ({ name, attempts })), sibling].toSorted(byName),
+      );
+      const run = runs.find(({ run_id }) => scenario(run_id) === "reset-after-head")?.run_id ?? "none";
       const shown = yield* ended("runs", "show", run);
-      assert.strictEqual(shown.code, 0);
-      assert.include(shown.stdout, run);
+      assert.strictEqual(shown.code, 0, shown.stderr);
+      for (const said of [run, "nothing_shown", "completed"]) assert.include(shown.stdout, said);
       const again = yield* ended("backtest");
       assert.deepStrictEqual([again.code, again.stderr], [0, ""]);
+      const counts = runs.flatMap(({ incidents }) => (incidents === 0 ? [] : [incidents]));
+      const all = counts.reduce((sum, count) => sum + count, 0);
+      assert.include(again.stdout, `${all} incidents of ${counts.length} runs`);
+      assert.include(again.stdout, `(${all} of ${all})`);
     }).pipe(Effect.scoped),
   );
 
@@ -34,15 +62,25 @@ describe("stream-recovery over PostgreSQL", () => {
       const db = yield* Databases.empty;
       const { response, run, served } = yield* driving(db, ["--workers", "2"]);
       yield* logged(served, /a worker serves/, 2);
-      assert.strictEqual(workersOf(served).size, 2);
-      const watching = typed(["runs", "watch", run, "--db", db, "--every", "100"]);
+      const watching = yield* Effect.acquireRelease(
+        Effect.sync(() => start(["runs", "watch", run, "--db", db, "--every", "100"])),
+        (child) => Effect.sync(() => child.kill("SIGKILL")),
+      );
+      const [watched, closed] = [heard(watching), once(watching, "close")];
+      // It has seen the run while that was live: the end comes to it at a later look.
+      yield* eventually(() => (watched.stdout.includes("attempt 1") ? true : undefined));
+      assert.notInclude(watched.stdout, "user_cancelled");
       const { code, stderr, stdout } = yield* Effect.promise(() => typed(["runs", "cancel", run, "--db", db]));
       assert.deepStrictEqual([code, stderr], [0, ""]);
+      const [, driver = ""] = /\((\d+@[^)]+)\) was told/.exec(stdout) ?? [];
+      const workers = [...workersOf(served).values()].map((pid) => `${pid}@${hostname()}`);
+      assert.lengthOf(workers, 2);
+      assert.include(workers, driver);
       assert.include(stdout, "stopped (user_cancelled)");
       assert.isTrue(yield* broken(response));
-      const watched = yield* Effect.promise(() => watching);
-      assert.strictEqual(watched.code, 1);
-      assert.include(watched.stdout, "user_cancelled");
+      const [watchCode] = yield* Effect.promise(() => closed);
+      assert.strictEqual(watchCode, 1);
+      assert.include(watched.stdout, "stopped (user_cancelled)");
     }).pipe(Effect.scoped),
   );
 });

@@ -36,14 +36,23 @@ const untilReady = ({ url }: Node, said: string): Effect.Effect<number> =>
     ),
   );
 
-/** Waits until so many runs are on record as complete: one that was stopped is none. */
-const untilComplete = ({ recorder }: Node, count: number): Effect.Effect<true> =>
-  polled(
-    Effect.map(
-      Effect.orElseSucceed(recorder.runs(), (): ReadonlyArray<RunRecord> => []),
-      (runs) => (runs.filter(({ end }) => end?.state === "completed").length >= count ? true : undefined),
-    ),
-  );
+/** Waits until so many runs are on record as ended: each is complete, and none was stopped. */
+const untilComplete = ({ recorder }: Node, count: number): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const ends = yield* polled(
+      Effect.map(
+        Effect.orElseSucceed(recorder.runs(), (): ReadonlyArray<RunRecord> => []),
+        (runs) => {
+          const ended = runs.flatMap(({ end }) => (end === undefined ? [] : [end.state]));
+          return ended.length >= count ? ended : undefined;
+        },
+      ),
+    );
+    assert.deepStrictEqual(
+      ends,
+      Array.from({ length: count }, () => "completed" as const),
+    );
+  });
 
 /** What the streams of two gateways go through while their store is away. */
 const through = (database: string, away: Effect.Effect<void>, back: Effect.Effect<void>, address: string) =>
