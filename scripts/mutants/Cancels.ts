@@ -334,9 +334,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "each gateway has the whole throttle",
     breaks: "a broken provider is not stormed, DESIGN 18",
-    within: "draw",
-    find: "pacing.draw(provider, 1, throttleSize), drawWaitMs",
-    replace: "Effect.succeed(1), drawWaitMs",
+    within: "#works",
+    find: "pacing.draw(provider, asking.length - back, throttleSize)",
+    replace: "Effect.succeed(1)",
     proofs: [{ test: "test/gateway/postgres/SharedThrottle.test.ts", named: "is one for all of them" }],
   },
   {
