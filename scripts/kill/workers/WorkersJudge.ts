@@ -3,6 +3,7 @@
  * has, by what its person was told, and last by its records.
  */
 import type { Tried } from "../streams/StreamClient.ts";
+import { slownessMax } from "../Slowness.ts";
 import * as Laws from "../streams/StreamLaws.ts";
 import { deltasIn, deltasOf } from "../streams/StreamStates.ts";
 import type { PlannedStream, WorkersFault } from "./WorkersPlan.ts";
@@ -87,7 +88,7 @@ export const problemsOfEnd = (it: WorkersEnd): ReadonlyArray<string> => [
  * successor that took an answer.
  */
 const isStarved = ({ isAway, records, slowness, state, stream }: WorkersRemains): boolean =>
-  slowness >= Laws.slownessMax &&
+  slowness >= slownessMax &&
   (stream.client === "impatient" ||
     (isAway && state === "asking") ||
     records.some((record) => Laws.isTaken(record) || record.end?.reason === "lifecycle_closed"));
