@@ -1,12 +1,12 @@
 /**
  * `npm run nodes -- --kind gateways --fault "kill -9"`: nodes over one PostgreSQL, and what happens to one of them. Left out, it plays
- * agents and gateways, and all faults, `--rounds` times. Exit code 1 where something was lost, shown twice, done twice or decided late.
+ * agents and gateways, and all faults, `--rounds` times. What a fault missed is played again. Exit code 1 where something was lost, shown
+ * twice, done twice, decided late, or missed to the last.
  */
 import { parseArgs } from "node:util";
 import { Effect } from "effect";
-import { gatewayFaults } from "./kill/gateways/GatewayPlan.ts";
 import * as GatewayPlaying from "./kill/gateways/GatewayPlaying.ts";
-import { faults } from "./kill/nodes/NodePlan.ts";
+import { faults, type Outcome } from "./kill/NodeFaults.ts";
 import * as NodePlaying from "./kill/nodes/NodePlaying.ts";
 import * as Cluster from "./postgres/Cluster.ts";
 
@@ -23,19 +23,20 @@ const { fault, kind } = values;
 const rounds = Number(values.rounds);
 const chosen = <A extends string>(all: ReadonlyArray<A>, word: string | undefined): ReadonlyArray<A> =>
   all.filter((it) => word === undefined || it === word);
-const [ofAgents, ofGateways] = [chosen(faults, fault), chosen(gatewayFaults, fault)];
+const happening = chosen(faults, fault);
 const played = chosen(kinds, kind);
-const isNothing = played.length === 0 || (ofAgents.length === 0 && ofGateways.length === 0);
-if (values.help || !(rounds > 0) || isNothing) {
-  const all = [...new Set([...faults, ...gatewayFaults])].map((it) => JSON.stringify(it)).join("|");
+if (values.help || !(rounds > 0) || played.length === 0 || happening.length === 0) {
+  const all = faults.map((it) => JSON.stringify(it)).join("|");
   console.log(`npm run nodes -- [--kind ${kinds.join("|")}] [--fault ${all}] [--rounds 1]`);
   process.exit(values.help ? 0 : 2);
 }
 const programs = Cluster.programs();
 if (programs === undefined) throw new Error("install PostgreSQL, or name its folder in $POSTGRES_BIN");
-let [broken, streams] = [0, 0];
-const count = (problems: ReadonlyArray<string>, all: ReadonlyArray<unknown>): void => {
+let [broken, streams, again] = [0, 0, 0];
+const count = ({ missed, problems }: Outcome, all: ReadonlyArray<unknown>): void => {
+  for (const one of missed) console.log(one);
   for (const problem of problems) console.log(`PROBLEM ${problem}`);
+  again += missed.length;
   broken += problems.length;
   streams += all.length;
 };
@@ -43,26 +44,28 @@ const seconds = (ms: number | undefined): string => (ms === undefined ? "" : `, 
 for (let round = 1; round <= rounds; round += 1) {
   const cluster = Cluster.make(programs);
   try {
-    for (const it of played.includes("agents") ? ofAgents : []) {
-      const { problems, remains } = await Effect.runPromise(NodePlaying.play(it, cluster));
+    for (const it of played.includes("agents") ? happening : []) {
+      const outcome = await Effect.runPromise(NodePlaying.play(it, cluster));
+      const { remains } = outcome;
       for (const { asked, lateMs, record, run } of remains) {
         const end = record?.end?.reason ?? record?.state;
         console.log(`agents, ${it}, ${run}: ${end}, asked ${asked.join(" + ")}${seconds(lateMs)}`);
       }
-      count(problems, remains);
+      count(outcome, remains);
     }
-    if (!played.includes("gateways") || ofGateways.length === 0) continue;
-    const { problems, remains } = await Effect.runPromise(Effect.scoped(GatewayPlaying.play(ofGateways, cluster)));
-    for (const { again, asked, fault: of, records, state, tries } of remains) {
+    if (!played.includes("gateways")) continue;
+    const outcome = await Effect.runPromise(Effect.scoped(GatewayPlaying.play(happening, cluster)));
+    const { remains } = outcome;
+    for (const { again: repeat, asked, fault: of, records, state, tries } of remains) {
       const ends = records.map(({ end, lateMs, state: now }) => `${end?.reason ?? now}${seconds(lateMs)}`);
       const outcomes = tries.map(({ isAttached, outcome }) => `${outcome}${isAttached ? " (attached)" : ""}`);
-      const more = again === undefined ? "" : `, once more ${again.isAttached ? "attached" : again.outcome}`;
+      const more = repeat === undefined ? "" : `, once more ${repeat.isAttached ? "attached" : repeat.outcome}`;
       console.log(`gateways, ${of}, ${state}: ${outcomes.join(", ")}${more}; asked ${asked}; ${ends.join(", ")}`);
     }
-    count(problems, remains);
+    count(outcome, remains);
   } finally {
     cluster.remove();
   }
 }
-console.log(`${rounds} rounds, ${streams} runs; ${broken} problems`);
+console.log(`${rounds} rounds, ${streams} runs; ${again} missed, ${broken} problems`);
 process.exit(broken === 0 ? 0 : 1);

@@ -82,6 +82,7 @@ export const long: ReadonlyArray<string> = [
 /** Tests that need a PostgreSQL server, which the suite starts: `npm run test:pg`. */
 export const postgres: ReadonlyArray<string> = [
   "test/agent/cluster/Postgres*.test.ts",
+  "test/agent/kill/PostgresKill.test.ts",
   "test/cli/runs/PostgresRuns.test.ts",
   "test/cluster/Cluster.test.ts",
   "test/cluster/Rolling.test.ts",

@@ -10,7 +10,8 @@ import { Deferred, Effect, type Scope } from "effect";
 export interface Child {
   /** The line that it said when it was ready. */
   readonly said: string;
-  readonly signal: (name: "SIGKILL" | "SIGSTOP" | "SIGCONT") => void;
+  /** Sends it a signal; whether it was there to get it. */
+  readonly signal: (name: "SIGKILL" | "SIGSTOP" | "SIGCONT") => boolean;
 }
 
 /** What is kept of what a process said of its failure, in characters. */
@@ -42,5 +43,5 @@ export const started = (file: string, work: unknown): Effect.Effect<Child, never
     child.stdout.resume();
     child.once("exit", () => Deferred.doneUnsafe(ready, Effect.die(new Error(`${file} ended as it started: ${told}`))));
     const said = yield* Deferred.await(ready);
-    return { said, signal: (name) => void child.kill(name) };
+    return { said, signal: (name) => child.kill(name) };
   });

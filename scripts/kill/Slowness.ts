@@ -7,6 +7,9 @@ import { Effect } from "effect";
 /** From one measurement to the next, and how long one works, in milliseconds: a fiftieth of one core. */
 const [everyMs, workMs] = [500, 10];
 
+/** On a machine that is slower than this, what takes a moment elsewhere takes longer than a node waits for it. */
+export const slownessMax = 2;
+
 /** How many milliseconds one of work takes here. */
 export class Slowness {
   #wallMs = 0;

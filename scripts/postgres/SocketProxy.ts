@@ -11,10 +11,10 @@ import { Effect, type Scope } from "effect";
 export interface SocketProxy {
   /** The folder of its Unix socket, in the place of the server's. */
   readonly socket: string;
-  /** Breaks every connection, in the middle of whatever goes over it. */
-  readonly reset: () => void;
-  /** Whether connections are refused; those that are open break. */
-  readonly cut: (isCut: boolean) => void;
+  /** Breaks every connection, in the middle of whatever goes over it. Says how many sockets were open. */
+  readonly reset: () => number;
+  /** Whether connections are refused; those that are open break. Says how many sockets were open. */
+  readonly cut: (isCut: boolean) => number;
   /** From now on connections are taken and nothing comes back, as where a firewall drops what is sent; nothing breaks. */
   readonly silence: () => void;
 }
@@ -41,11 +41,13 @@ export const make = (target: string): Effect.Effect<SocketProxy, never, Scope.Sc
         upstream.pipe(client);
       });
       const reset = () => {
+        const { size } = open;
         for (const it of open) it.destroy();
+        return size;
       };
       const cut = (isCut: boolean) => {
         isAway = isCut;
-        if (isCut) reset();
+        return isCut ? reset() : 0;
       };
       const silence = () => {
         isSilent = true;

@@ -26,8 +26,9 @@ export interface Running {
  * Starts the command; it is killed with the scope.
  *
  * @param pty in a pseudo-terminal, which `script` makes
+ * @param more of its environment
  */
-export const start = (args: ReadonlyArray<string>, pty = false) =>
+export const start = (args: ReadonlyArray<string>, pty = false, more: NodeJS.ProcessEnv = {}) =>
   Effect.acquireRelease(
     Effect.sync((): Running => {
       const words = [process.execPath, bin, "agent", ...args];
@@ -39,6 +40,7 @@ export const start = (args: ReadonlyArray<string>, pty = false) =>
         TERM: "xterm",
         NO_COLOR: "1",
         COLUMNS: "80",
+        ...more,
       };
       const child = pty
         ? spawn(terminal, ["-qefc", `stty cols 60 rows 30; exec ${quoted}`, "/dev/null"], { env })

@@ -3,7 +3,7 @@
  * gateways more, whose clocks are wrong, go on with what it leaves. A person answers what is asked from then on.
  */
 import { join } from "node:path";
-import { Context, Effect, Layer, Result, type Scope } from "effect";
+import { Context, Effect, Fiber, Layer, Result, type Scope } from "effect";
 import { PostgresRunRecorder } from "../../../src/recorder/postgres/PostgresRunRecorder.ts";
 import { openQuestion, type RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
@@ -11,17 +11,17 @@ import { FaultProvider } from "../../../src/testing/index.ts";
 import type { Cluster } from "../../postgres/Cluster.ts";
 import * as SocketProxy from "../../postgres/SocketProxy.ts";
 import { type Child, started } from "../ChildProcess.ts";
-import { Slowness } from "../Slowness.ts";
+import { type Fault, happens, hasWrongClock, type Outcome, strikesAll, takesOver, untilMet } from "../NodeFaults.ts";
+import { Slowness, slownessMax } from "../Slowness.ts";
 import * as StreamClient from "../streams/StreamClient.ts";
-import { type Decided, slownessMax } from "../streams/StreamLaws.ts";
+import type { Decided } from "../streams/StreamLaws.ts";
 import { bodyOf, leaseMs, type StreamState, states, streamStates } from "../streams/StreamStates.ts";
-import { type GatewayRemains, isLogged, problems, takesOver } from "./GatewayJudge.ts";
-import { type GatewayFault, nameOf, script } from "./GatewayPlan.ts";
+import { type GatewayRemains, isLogged, missed, problems } from "./GatewayJudge.ts";
+import { nameOf, script } from "./GatewayPlan.ts";
 
-/** What came of the faults. */
-export interface GatewaysPlayed {
+/** What came of the faults, or of one. */
+export interface GatewaysPlayed extends Outcome {
   readonly remains: ReadonlyArray<GatewayRemains>;
-  readonly problems: ReadonlyArray<string>;
 }
 
 /** How long a gateway is stopped or cut off, in milliseconds. */
@@ -32,18 +32,18 @@ const reachedMsMax = 60_000;
 const endedMsMax = 90_000;
 const lookEveryMs = 50;
 
+/** States that a stream is in behind a break of its provider. */
+const breaking: ReadonlySet<StreamState> = new Set<StreamState>(["asking", "continued"]);
+
 /** Processes that start at the same time. */
 const startsTogether = 2;
 
 /** Wall clocks of the two that go on, and of the gateway whose clock is the fault, in milliseconds. */
 const aheadMs = { others: [7_200_000, -3_600_000], fault: 3_600_000 } as const;
 
-/** Faults that strike all gateways at once are played when the others are over. */
-const alone: ReadonlySet<GatewayFault> = new Set<GatewayFault>(["restarted"]);
-
-/** Plays faults in a schema of their own. */
+/** Plays faults in a schema of their own; those that strike all gateways at once when the others are over. */
 export const play = (
-  faults: ReadonlyArray<GatewayFault>,
+  faults: ReadonlyArray<Fault>,
   cluster: Cluster,
 ): Effect.Effect<GatewaysPlayed, unknown, Scope.Scope> =>
   Effect.gen(function* () {
@@ -58,10 +58,10 @@ export const play = (
     const gateway = (store: string, ahead: number) =>
       started(join(import.meta.dirname, "GatewayNode.ts"), { upstream: provider.url, store, aheadMs: ahead });
     const others = Effect.forEach(aheadMs.others, (ahead) => gateway(direct, ahead), { concurrency: "unbounded" });
-    const struckOf = Effect.fnUntraced(function* (fault: GatewayFault) {
+    const struckOf = Effect.fnUntraced(function* (fault: Fault) {
       const proxy = yield* SocketProxy.make(cluster.socket);
       const through = direct.replace(encodeURIComponent(cluster.socket), encodeURIComponent(proxy.socket));
-      const first = yield* gateway(through, fault.startsWith("clock ahead") ? aheadMs.fault : 0);
+      const first = yield* gateway(through, hasWrongClock(fault) ? aheadMs.fault : 0);
       return { fault, first, proxy };
     });
     const [beside, struck] = yield* Effect.all(
@@ -71,22 +71,39 @@ export const play = (
     const play = new Play(cluster, provider, recorder, beside);
     yield* Effect.forkScoped(play.watched);
     yield* Effect.forkScoped(play.slowness.measured);
+    const played = (it: Struck) =>
+      untilMet((nth) =>
+        Effect.flatMap(nth === 0 ? Effect.succeed(it) : struckOf(it.fault), (of) => play.strike(of, nth)),
+      );
     const [last, together] = [
-      struck.filter(({ fault }) => alone.has(fault)),
-      struck.filter((it) => !alone.has(it.fault)),
+      struck.filter(({ fault }) => strikesAll.has(fault)),
+      struck.filter(({ fault }) => !strikesAll.has(fault)),
     ];
-    const remains = [
-      ...(yield* Effect.forEach(together, (it) => play.strike(it), { concurrency: "unbounded" })),
-      ...(yield* Effect.forEach(last, (it) => play.strike(it))),
-    ].flat();
-    return { remains, problems: remains.flatMap(problems) };
+    const all = [
+      ...(yield* Effect.forEach(together, played, { concurrency: "unbounded" })),
+      ...(yield* Effect.forEach(last, played)),
+    ];
+    return {
+      remains: all.flatMap(({ remains }) => remains),
+      problems: all.flatMap((it) => it.problems),
+      missed: all.flatMap((it) => it.missed),
+    };
   });
 
 /** The gateway that something happens to. */
 interface Struck {
-  readonly fault: GatewayFault;
+  readonly fault: Fault;
   readonly first: Child;
   readonly proxy: SocketProxy.SocketProxy;
+}
+
+/** When it happened, in milliseconds since the epoch, and to what. */
+interface Strike {
+  readonly at: number;
+  /** Runs that were on record then. */
+  readonly before: ReadonlySet<string>;
+  readonly wasIn: boolean;
+  readonly hasMet: boolean;
 }
 
 /** A stream of it. */
@@ -153,24 +170,33 @@ class Play {
     return this.#recorder.answer({ run_id: record.run_id, revision: question.revision, choice, by: "person" });
   }
 
-  /** Lets a fault happen to a gateway that has a stream in each state. */
-  strike(it: Struck): Effect.Effect<ReadonlyArray<GatewayRemains>, unknown, Scope.Scope> {
+  /** Lets a fault happen to a gateway that has a stream in each state, for the so-many-th time. */
+  strike(it: Struck, nth: number): Effect.Effect<GatewaysPlayed, unknown, Scope.Scope> {
     return Effect.gen({ self: this }, function* () {
       const streams = streamStates.map((state): Streamed => {
-        const name = nameOf(it.fault, state);
+        const name = nameOf(it.fault, state, nth);
         return { state, one: StreamClient.wanted(name, bodyOf(name, state)) };
       });
       const urls = [it.first.said, ...this.#others] as const;
-      const clients = Promise.all(streams.map(({ one }) => StreamClient.want(one, urls)));
-      yield* this.#until(
-        reachedMsMax,
-        () => Effect.filter(streams, (stream) => Effect.map(this.#isReached(stream), (reached) => !reached)),
-        "not reached",
+      const asked: Array<Promise<void>> = [];
+      // On a busy machine those that break take so long to their states that the others would be over.
+      for (const breaks of [true, false]) {
+        const begun = streams.filter(({ state }) => breaking.has(state) === breaks);
+        asked.push(...begun.map(({ one }) => StreamClient.want(one, urls)));
+        yield* this.#until(
+          reachedMsMax,
+          () => Effect.filter(begun, (stream) => Effect.map(this.#isReached(stream), (reached) => !reached)),
+          "not reached",
+        );
+      }
+      const clients = Promise.all(asked);
+      const wasIn = yield* Effect.filter(streams, (stream) =>
+        Effect.map(this.#isReached(stream), (isIn) => isIn && stream.one.tries.length === 0),
       );
       const struckAt = Date.now();
       const before = new Set(streams.flatMap(({ one }) => this.#recordsOf(one).map(({ run_id }) => run_id)));
       for (const { one } of streams) this.#struck.add(one.name);
-      yield* Effect.forkScoped(happens(this.#cluster, it));
+      const happening = yield* Effect.forkScoped(happens({ ...it, cluster: this.#cluster, awayMs }, it.fault));
       yield* Effect.timeout(
         Effect.promise(() => clients),
         endedMsMax,
@@ -181,7 +207,11 @@ class Play {
         () => Effect.succeed(streams.filter(({ one }) => this.#recordsOf(one).some(({ end }) => end === undefined))),
         "no end",
       );
-      return yield* Effect.forEach(streams, (stream) => this.#remainsOf(it.fault, stream, struckAt, before));
+      const hasMet = yield* Fiber.join(happening);
+      const remains = yield* Effect.forEach(streams, (stream) =>
+        this.#remainsOf(it.fault, stream, { at: struckAt, before, hasMet, wasIn: wasIn.includes(stream) }),
+      );
+      return { remains, problems: remains.flatMap(problems), missed: remains.flatMap((one) => missed(one) ?? []) };
     });
   }
 
@@ -200,7 +230,7 @@ class Play {
     });
   }
 
-  /** One whose gateway was starved on a busy machine is not reached any more: it is judged as it is. */
+  /** One whose gateway was starved on a busy machine is not reached any more: it is judged as it is, and missed. */
   #isReached({ one, state }: Streamed): Effect.Effect<boolean> {
     if (one.tries.length > 0) return Effect.succeed(true);
     return Effect.map(this.#asked(one), (rows) =>
@@ -213,7 +243,7 @@ class Play {
     );
   }
 
-  #remainsOf(fault: GatewayFault, { one, state }: Streamed, struckAt: number, before: ReadonlySet<string>) {
+  #remainsOf(fault: Fault, { one, state }: Streamed, { at, before, hasMet, wasIn }: Strike) {
     return Effect.gen({ self: this }, function* () {
       const isWhole = one.tries.at(-1)?.outcome === "whole";
       // A gateway that was killed may not have logged the end of what it had sent, and one that has no time to say that it has a response
@@ -221,13 +251,15 @@ class Play {
       const isThere = isLogged.has(fault) && (one.tries.length > 1 || !takesOver.has(fault));
       const isQuick = this.slowness.factor < slownessMax;
       const rows = yield* this.#asked(one);
-      const said = Math.max(struckAt, ...rows.map(({ ended_ms }) => ended_ms ?? 0));
+      const said = Math.max(at, ...rows.map(({ ended_ms }) => ended_ms ?? 0));
       const again =
         isWhole && isThere && isQuick
           ? yield* Effect.promise(() => StreamClient.ask(one, 2, this.#others[1] ?? ""))
           : undefined;
-      const records = this.#recordsOf(one).map((record): Decided => {
-        const from = takesOver.has(fault) && before.has(record.run_id) ? struckAt : said;
+      const all = this.#recordsOf(one);
+      const isAhead = all.some(({ run_id, started_at }) => before.has(run_id) && started_at - at > aheadMs.fault / 2);
+      const records = all.map((record): Decided => {
+        const from = takesOver.has(fault) && before.has(record.run_id) ? at : said;
         const endedAt = this.#endedAt.get(record.run_id);
         return { ...record, lateMs: endedAt === undefined ? undefined : endedAt - from };
       });
@@ -240,36 +272,9 @@ class Play {
         asked: length,
         records,
         slowness: this.slowness.factor,
+        wasIn,
+        hasMet: hasMet && (!hasWrongClock(fault) || isAhead),
       } satisfies GatewayRemains;
     });
   }
 }
-
-const happens = (cluster: Cluster, { fault, first, proxy }: Struck): Effect.Effect<void> => {
-  const forAWhile = (begin: () => void, end: () => void) =>
-    Effect.andThen(Effect.sync(begin), Effect.andThen(Effect.sleep(awayMs), Effect.sync(end)));
-  switch (fault) {
-    case "kill -9":
-    case "clock ahead, kill -9":
-      return Effect.sync(() => first.signal("SIGKILL"));
-    case "stopped":
-      return forAWhile(
-        () => first.signal("SIGSTOP"),
-        () => first.signal("SIGCONT"),
-      );
-    case "cut off":
-      return forAWhile(
-        () => proxy.cut(true),
-        () => proxy.cut(false),
-      );
-    case "reset":
-      return Effect.replicateEffect(Effect.andThen(Effect.sync(proxy.reset), Effect.sleep(400)), 6).pipe(Effect.asVoid);
-    case "clock ahead":
-      return Effect.void;
-    case "restarted":
-      return Effect.sync(() => {
-        cluster.stop("immediate");
-        cluster.start();
-      });
-  }
-};

@@ -4,13 +4,12 @@
  */
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import type { Line } from "../Diary.ts";
-import { type Fault, leaseMs, type NodeRun, states } from "./NodePlan.ts";
+import { type Fault, takesOver } from "../NodeFaults.ts";
+import { slownessMax } from "../Slowness.ts";
+import { leaseMs, type NodeRun, states } from "./NodePlan.ts";
 
 /** A node is believed to be dead behind its lease, and its runs are decided soon after. */
 const decidedMsMax = leaseMs + 5_000;
-
-/** On a machine that is slower than this, a node may have no time to beat within its lease. */
-const slownessMax = 2;
 
 /** What is left of a run. */
 export interface NodeRemains {
@@ -29,10 +28,26 @@ export interface NodeRemains {
   readonly lateMs: number | undefined;
   /** How much slower the machine was than a quiet one. */
   readonly slowness: number;
+  /** The run was in its state when the fault happened. */
+  readonly wasIn: boolean;
+  /** The fault met what it was for. */
+  readonly hasMet: boolean;
 }
 
-/** Faults behind which the run is another node's. */
-export const takesOver: ReadonlySet<Fault> = new Set<Fault>(["kill -9", "stopped", "cut off", "clock ahead, kill -9"]);
+/** Why nothing can be said of a run under its fault: the fault did not meet the run in its state. Undefined where it did. */
+export const missed = ({ fault, hasMet, record, run, wasIn }: NodeRemains): string | undefined => {
+  const isCrashed = record?.incidents.some(isCrash) === true;
+  // A question stands on record, and is answered there whoever has asked it.
+  const isDriven = run !== "asking" && run !== "parked";
+  const why = !wasIn
+    ? "the run was in its state no more"
+    : !hasMet
+      ? "the fault met nothing"
+      : takesOver.has(fault) && isDriven && !isCrashed
+        ? "no other node took the run over"
+        : undefined;
+  return why === undefined ? undefined : `${fault}, ${run}: missed: ${why}`;
+};
 
 /** What is wrong; empty where nothing is. */
 export const problems = (it: NodeRemains): ReadonlyArray<string> => {
@@ -70,8 +85,8 @@ const shownTwice = ({ diaries, fault, record }: NodeRemains): ReadonlyArray<stri
 
 /** What a living node goes on with no other one takes, whatever their clocks say. One that has no time to beat counts as dead. */
 const stolen = ({ fault, record, slowness }: NodeRemains): ReadonlyArray<string> =>
-  slowness < slownessMax &&
-  !takesOver.has(fault) &&
-  record?.incidents.some(({ failure }) => failure.kind === "crashed") === true
+  slowness < slownessMax && !takesOver.has(fault) && record?.incidents.some(isCrash) === true
     ? ["a living node has lost it"]
     : [];
+
+const isCrash = ({ failure }: RunRecord["incidents"][number]): boolean => failure.kind === "crashed";

@@ -1,5 +1,5 @@
 /**
- * Says in which states three nodes have their runs when something happens to one of them, and what may happen.
+ * Says in which states three nodes have their runs when something happens to one of them.
  */
 import { Schema } from "effect";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
@@ -7,18 +7,6 @@ import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.t
 
 /** How long a silent node keeps its runs, in milliseconds. */
 export const leaseMs = 2_000;
-
-/** What happens to the node that drives the runs, or to its way to the store. */
-export const faults = [
-  "kill -9",
-  "stopped",
-  "cut off",
-  "reset",
-  "clock ahead",
-  "clock ahead, kill -9",
-  "restarted",
-] as const;
-export type Fault = (typeof faults)[number];
 
 /** One run: what it is in the middle of. Its name is its id. */
 export const NodeRun = Schema.Struct({
@@ -42,14 +30,17 @@ interface Seen {
   readonly marks: ReadonlyArray<string>;
 }
 
-/** A state: what the provider says in it, when it is reached, and how often the provider may be asked in all. */
+/** A state: what the provider says in it, when a run is in it, and how often the provider may be asked in all. */
 interface State extends Omit<NodeRun, "run"> {
   readonly answers: NonNullable<FaultScriptInput["answers"]>;
   readonly continues?: NonNullable<FaultScriptInput["answers"]>;
-  readonly isReached: (seen: Seen) => boolean;
+  /** What happens to a run that is in no such state any more says nothing of that state. */
+  readonly isIn: (seen: Seen) => boolean;
   /** Most first requests, and most requests that go on behind a call. */
   readonly most: readonly [first: number, on: number];
 }
+
+const isLive = ({ state }: RunRecord): boolean => state === "live";
 
 const shows = ({ attempts }: RunRecord, request: "first" | "continue"): boolean =>
   attempts.some((it) => it.facts.shown === "text" && (it.attempt === 1) === (request === "first"));
@@ -61,7 +52,7 @@ export const states: Readonly<Record<NodeRun["run"], State>> = {
     toolMs: 0,
     // The next node is still at it when one that stood still goes on.
     answers: [slow, slow],
-    isReached: ({ record }) => record.attempts.length > 0,
+    isIn: ({ record }) => isLive(record) && record.attempts.length > 0,
     most: [2, 0],
   },
   shown: {
@@ -69,7 +60,7 @@ export const states: Readonly<Record<NodeRun["run"], State>> = {
     waits: true,
     toolMs: 0,
     answers: [slow, quick],
-    isReached: ({ record }) => shows(record, "first"),
+    isIn: ({ record }) => isLive(record) && shows(record, "first"),
     most: [1, 0],
   },
   asking: {
@@ -77,7 +68,7 @@ export const states: Readonly<Record<NodeRun["run"], State>> = {
     waits: true,
     toolMs: 0,
     answers: [broken, quick],
-    isReached: ({ record }) => record.state === "asking" && record.parked === undefined,
+    isIn: ({ record }) => record.state === "asking" && record.parked === undefined,
     most: [1, 0],
   },
   parked: {
@@ -85,7 +76,7 @@ export const states: Readonly<Record<NodeRun["run"], State>> = {
     waits: false,
     toolMs: 0,
     answers: [broken, quick],
-    isReached: ({ record }) => record.parked === "question",
+    isIn: ({ record }) => record.parked === "question",
     most: [1, 0],
   },
   dispatched: {
@@ -94,7 +85,7 @@ export const states: Readonly<Record<NodeRun["run"], State>> = {
     toolMs: 3_500,
     answers: [{ content: [call, { ping: 45 }], delay_ms: 100 }],
     continues: [slow],
-    isReached: ({ marks }) => marks.length > 0,
+    isIn: ({ marks, record }) => isLive(record) && marks.length === 1,
     most: [1, 1],
   },
   continued: {
@@ -103,7 +94,7 @@ export const states: Readonly<Record<NodeRun["run"], State>> = {
     toolMs: 10,
     answers: [{ content: [call, { ping: 10 }], delay_ms: 80, break: { kind: "rst", at: "terminal" } }],
     continues: [slow, quick],
-    isReached: ({ record }) => shows(record, "continue"),
+    isIn: ({ record }) => isLive(record) && shows(record, "continue"),
     most: [1, 1],
   },
 };

@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Context, Data, Effect, Layer, type Scope } from "effect";
+import { Context, Data, Effect, Fiber, Layer, type Scope } from "effect";
 import type { Choice } from "../../../src/domain/Decision.ts";
 import { PostgresRunRecorder } from "../../../src/recorder/postgres/PostgresRunRecorder.ts";
 import { openQuestion, type RunRecord } from "../../../src/recorder/RunRecord.ts";
@@ -16,15 +16,15 @@ import type { Cluster } from "../../postgres/Cluster.ts";
 import * as SocketProxy from "../../postgres/SocketProxy.ts";
 import { type Child, started } from "../ChildProcess.ts";
 import * as Diary from "../Diary.ts";
+import { type Fault, happens, hasWrongClock, type Outcome, takesOver, untilMet } from "../NodeFaults.ts";
 import { Slowness } from "../Slowness.ts";
-import { type NodeRemains, problems, takesOver } from "./NodeJudge.ts";
-import { type Fault, leaseMs, type NodeRun, runs, script, states } from "./NodePlan.ts";
+import { missed, type NodeRemains, problems } from "./NodeJudge.ts";
+import { leaseMs, type NodeRun, runs, script, states } from "./NodePlan.ts";
 
 /** What came of a fault. */
-export interface NodesPlayed {
+export interface NodesPlayed extends Outcome {
   readonly fault: Fault;
   readonly remains: ReadonlyArray<NodeRemains>;
-  readonly problems: ReadonlyArray<string>;
 }
 
 /** How long a node is stopped or cut off, in milliseconds. */
@@ -38,7 +38,10 @@ const lookEveryMs = 50;
 /** Wall clocks of the nodes are so much ahead where that is the fault, in milliseconds. */
 const aheadMs = [3_600_000, 7_200_000, -3_600_000] as const;
 
-/** The first node had lost its runs before anything happened to it: the machine was too busy for its lease. */
+/**
+ * The first node had lost its runs before anything happened to it, or one of them was over before all were in their states: the machine
+ * was too busy.
+ */
 class NodeStarved extends Data.TaggedError("NodeStarved") {}
 
 /** How often a fault is played again whose first node was starved. */
@@ -49,10 +52,12 @@ let schemas = 0;
 
 /** Plays a fault in a schema of its own. */
 export const play = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, unknown> =>
-  Effect.retry(Effect.scoped(playedOnce(fault, cluster)), {
-    while: (error) => error instanceof NodeStarved,
-    times: againMax,
-  });
+  untilMet(() =>
+    Effect.retry(Effect.scoped(playedOnce(fault, cluster)), {
+      while: (error) => error instanceof NodeStarved,
+      times: againMax,
+    }),
+  );
 
 const playedOnce = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, unknown, Scope.Scope> =>
   Effect.gen(function* () {
@@ -92,7 +97,7 @@ const playedOnce = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, 
         diary: join(folder, String(index)),
         store: index === 0 ? through : direct,
         begins: index === 0,
-        aheadMs: fault.startsWith("clock ahead") ? aheadMs[index] : 0,
+        aheadMs: hasWrongClock(fault) ? aheadMs[index] : 0,
         runs,
       });
     };
@@ -114,11 +119,22 @@ const playedOnce = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, 
           asked: [rows.filter((it) => it.script === run).length, rows.filter((it) => it.script === `${run}-on`).length],
           lateMs: latenessOf(fault, seen, run, lastWordAt(rows, folder, run)),
           slowness: slowness.factor,
+          wasIn: seen.wasIn.has(run),
+          hasMet: seen.hasMet && (!hasWrongClock(fault) || isAhead(record, seen.at)),
         }),
       ),
     );
-    return { fault, remains, problems: remains.flatMap(problems) };
+    return {
+      fault,
+      remains,
+      problems: remains.flatMap(problems),
+      missed: remains.flatMap((it) => missed(it) ?? []),
+    };
   });
+
+/** Whether a run was begun by a node whose clock is as wrong as it was to be: half of it is not the play's own time. */
+const isAhead = (record: RunRecord | undefined, at: number): boolean =>
+  record !== undefined && record.started_at - at > aheadMs[0] / 2;
 
 interface Bench {
   readonly cluster: Cluster;
@@ -130,17 +146,18 @@ interface Bench {
 
 const recordsOf = ({ recorder }: Bench) => Effect.forEach(runs, ({ run }) => recorder.run(run));
 
-/** Waits until each run is in its state. */
+/** Whether a run is in its state. */
+const isIn = ({ folder }: Bench, { run }: NodeRun, record: RunRecord | undefined): boolean =>
+  record !== undefined && states[run].isIn({ record, marks: Diary.marks(folder, run) });
+
+/** Waits until all runs are in their states. */
 const reached = Effect.fnUntraced(function* (bench: Bench) {
   const until = performance.now() + reachedMsMax;
   for (;;) {
     const records = yield* recordsOf(bench);
     const isLost = records.some((it) => it?.incidents.some(({ failure }) => failure.kind === "crashed") === true);
-    if (isLost) return yield* new NodeStarved();
-    const missing = runs.filter(({ run }, index) => {
-      const record = records[index];
-      return record === undefined || !states[run].isReached({ record, marks: Diary.marks(bench.folder, run) });
-    });
+    if (isLost || records.some((it) => it?.state === "ended")) return yield* new NodeStarved();
+    const missing = runs.filter((run, index) => !isIn(bench, run, records[index]));
     if (missing.length === 0) return;
     if (performance.now() > until) throw new Error(`not reached: ${missing.map(({ run }) => run).join()}`);
     yield* Effect.sleep(lookEveryMs);
@@ -150,6 +167,9 @@ const reached = Effect.fnUntraced(function* (bench: Bench) {
 /** When the fault happened, and when each run was first seen to be decided and to have ended, in milliseconds since the epoch. */
 interface Struck {
   readonly at: number;
+  /** The runs that were in their states then. */
+  readonly wasIn: ReadonlySet<NodeRun["run"]>;
+  readonly hasMet: boolean;
   readonly decided: ReadonlyMap<NodeRun["run"], number>;
   readonly ended: ReadonlyMap<NodeRun["run"], number>;
 }
@@ -178,8 +198,9 @@ const lastWordAt = (rows: ReadonlyArray<RequestLog>, folder: string, run: NodeRu
 /** Lets the fault happen, and answers what is asked until every run has ended. */
 const struck = Effect.fnUntraced(function* (bench: Bench, fault: Fault) {
   const before = yield* recordsOf(bench);
+  const wasIn = new Set(runs.filter((it, index) => isIn(bench, it, before[index])).map(({ run }) => run));
   const at = Date.now();
-  yield* Effect.forkScoped(happens(bench, fault));
+  const happening = yield* Effect.forkScoped(happens({ ...bench, awayMs }, fault));
   const decided = new Map<NodeRun["run"], number>();
   const ended = new Map<NodeRun["run"], number>();
   while (Date.now() - at < endedMsMax) {
@@ -197,41 +218,12 @@ const struck = Effect.fnUntraced(function* (bench: Bench, fault: Fault) {
   }
   // One that was stopped says what it has to say.
   yield* Effect.sleep(takesOver.has(fault) ? Math.max(0, awayMs + 1_500 - (Date.now() - at)) : 500);
-  return { at, decided, ended } satisfies Struck;
+  return { at, wasIn, decided, ended, hasMet: yield* Fiber.join(happening) } satisfies Struck;
 });
 
 /** Something was decided of a run that was under way; one that asks stands decided. */
 const isDecided = (before: RunRecord | undefined, now: RunRecord): boolean =>
   before?.state === "asking" || now.state === "ended" || now.incidents.length > (before?.incidents.length ?? 0);
-
-const happens = ({ cluster, first, proxy }: Bench, fault: Fault): Effect.Effect<void> => {
-  const forAWhile = (begin: () => void, end: () => void) =>
-    Effect.andThen(Effect.sync(begin), Effect.andThen(Effect.sleep(awayMs), Effect.sync(end)));
-  switch (fault) {
-    case "kill -9":
-    case "clock ahead, kill -9":
-      return Effect.sync(() => first.signal("SIGKILL"));
-    case "stopped":
-      return forAWhile(
-        () => first.signal("SIGSTOP"),
-        () => first.signal("SIGCONT"),
-      );
-    case "cut off":
-      return forAWhile(
-        () => proxy.cut(true),
-        () => proxy.cut(false),
-      );
-    case "reset":
-      return Effect.replicateEffect(Effect.andThen(Effect.sync(proxy.reset), Effect.sleep(400)), 6).pipe(Effect.asVoid);
-    case "clock ahead":
-      return Effect.void;
-    case "restarted":
-      return Effect.sync(() => {
-        cluster.stop("immediate");
-        cluster.start();
-      });
-  }
-};
 
 /** A careful person: looks whether the tool made its mark, keeps what stands on the screen, and repeats nothing. */
 const answered = ({ folder, recorder }: Bench, record: RunRecord) => {

@@ -2,14 +2,12 @@
  * Holds what is judged of a stream whatever has happened to its gateway: by the bytes that its client has, and by its records.
  */
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
+import { slownessMax } from "../Slowness.ts";
 import type { Tried } from "./StreamClient.ts";
 import { deltasIn, leaseMs, type StreamState } from "./StreamStates.ts";
 
 /** A gateway is believed to be dead behind its lease, and its runs are decided soon after. */
 const decidedMsMax = leaseMs + 5_000;
-
-/** On a machine that is slower than this, what takes a moment elsewhere takes longer than a gateway waits for it. */
-export const slownessMax = 2;
 
 /** What a record says of a run, as far as it is judged. */
 export interface Decided extends Pick<RunRecord, "run_id" | "state" | "end" | "incidents"> {

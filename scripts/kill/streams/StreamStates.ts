@@ -55,7 +55,7 @@ export const states: Readonly<Record<StreamState, State>> = {
   /** Nothing visible has come. */
   waiting: {
     answers: [{ content: [{ text: deltasOf.waiting }], first_delay_ms: 9_000 }, quick],
-    isReached: ({ asked }) => asked > 0,
+    isReached: ({ asked, text }) => asked > 0 && text === "",
     requests: 1,
   },
   shown: {

@@ -2,6 +2,9 @@
  * Judges what a gateway with workers did of a stream, and what it left behind: by the provider's own log, by the bytes that its client
  * has, by what its person was told, and last by its records.
  */
+
+import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
+import { slownessMax } from "../Slowness.ts";
 import type { Tried } from "../streams/StreamClient.ts";
 import * as Laws from "../streams/StreamLaws.ts";
 import { deltasIn, deltasOf } from "../streams/StreamStates.ts";
@@ -19,7 +22,7 @@ export interface Answered {
 }
 
 /** What a record says of a run, as far as it is judged here. */
-export interface WorkersDecided extends Laws.Decided {
+export interface WorkersDecided extends Laws.Decided, Pick<RunRecord, "questions"> {
   /** Attempts on record. */
   readonly attempts: number;
 }
@@ -68,6 +71,7 @@ export const problems = (it: WorkersRemains): ReadonlyArray<string> =>
     ...mistaken(it),
     ...Laws.undecided(it),
     ...takenTwice(it),
+    ...forgotten(it),
   ].map((problem) => `${it.fault}, ${it.stream.name}, ${it.stream.client}: ${problem}`);
 
 /** What is wrong with what is left of the processes. */
@@ -87,7 +91,7 @@ export const problemsOfEnd = (it: WorkersEnd): ReadonlyArray<string> => [
  * successor that took an answer.
  */
 const isStarved = ({ isAway, records, slowness, state, stream }: WorkersRemains): boolean =>
-  slowness >= Laws.slownessMax &&
+  slowness >= slownessMax &&
   (stream.client === "impatient" ||
     (isAway && state === "asking") ||
     records.some((record) => Laws.isTaken(record) || record.end?.reason === "lifecycle_closed"));
@@ -143,3 +147,20 @@ const takenTwice = ({ answers }: WorkersRemains): ReadonlyArray<string> =>
     const taken = all.filter(({ status }) => status === 200).length;
     return taken > 1 ? [`${question}: ${taken} answers were taken`] : [];
   });
+
+/** An answer that a person was told is taken stands on its question, whatever became of the run. */
+const forgotten = ({ answers, records }: WorkersRemains): ReadonlyArray<string> =>
+  answers
+    .filter(({ status }) => status === 200)
+    .flatMap(({ choice, revision, run }) => {
+      const record = records.find(({ run_id }) => run_id === run);
+      const question = record?.questions.find((it) => it.revision === revision);
+      return question?.answer === choice && question.answered_by === "person"
+        ? []
+        : [`${run}, question ${revision}: ${choice} was taken, and its record says ${wordsOf(question)}`];
+    });
+
+const wordsOf = (question: RunRecord["questions"][number] | undefined): string =>
+  question?.answer === undefined
+    ? "nothing"
+    : `${question.answer}${question.answered_by === "person" ? "" : ` by ${question.answered_by}`}`;

@@ -15,7 +15,14 @@ export const Plan = Schema.Struct({
 export type Plan = typeof Plan.Type;
 
 /** What the worker is told. */
-export const Work = Schema.Struct({ url: Schema.String, at: Schema.String, plans: Schema.Array(Plan) });
+export const Work = Schema.Struct({
+  url: Schema.String,
+  /** The folder of the chats. */
+  at: Schema.String,
+  /** The store of their runs; left out, a file of that folder. */
+  db: Schema.optionalKey(Schema.String),
+  plans: Schema.Array(Plan),
+});
 export type Work = typeof Work.Type;
 
 /** Chats that live in one process at a time. */

@@ -72,9 +72,8 @@ const answered = (work: Work, runId: string, choices: ReadonlyArray<Choice>): Ch
 
 if (process.argv[1] === path) {
   const work = Schema.decodeSync(Schema.fromJsonString(Work))(process.argv[2] ?? "{}");
-  const { db } = filesOf(work.at, "");
   const services = layer({
-    db,
+    db: work.db ?? filesOf(work.at, "").db,
     leaseMs,
     ask: ({ choices, run_id }) => Effect.sync(() => answered(work, run_id, choices)),
   });

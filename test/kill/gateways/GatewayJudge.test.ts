@@ -2,7 +2,7 @@
  * Shows the judge of gateways what is right, and each thing that it must find.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { type GatewayRemains, problems } from "../../../scripts/kill/gateways/GatewayJudge.ts";
+import { type GatewayRemains, missed, problems } from "../../../scripts/kill/gateways/GatewayJudge.ts";
 import type { Tried } from "../../../scripts/kill/streams/StreamClient.ts";
 import type { Decided } from "../../../scripts/kill/streams/StreamLaws.ts";
 import * as E from "../../recorder/Entries.ts";
@@ -39,9 +39,28 @@ const good: GatewayRemains = {
   again: attached,
   asked: 2,
   slowness: 1,
+  wasIn: true,
+  hasMet: true,
   records: [recordOf(4_000, E.opened("r", 1, crashed), E.ended(gone)), recordOf(100, E.ended())],
 };
 const kept: Partial<GatewayRemains> = { fault: "reset", tries: [whole], again: undefined, asked: 1 };
+
+/** What tells nothing of a stream under its fault. */
+const nothing: Readonly<Record<string, readonly [Partial<GatewayRemains>, RegExp]>> = {
+  "a stream that was over before its gateway was killed": [
+    { wasIn: false },
+    /kill -9, shown: missed: .*in its state no more/,
+  ],
+  "a signal that no process got": [{ hasMet: false }, /the fault met nothing/],
+  "a killed gateway's stream of which no other one has taken a run": [
+    { records: [recordOf(100, E.ended())] },
+    /no other gateway took/,
+  ],
+  "a clock that was right": [
+    { ...kept, fault: "clock ahead", records: [recordOf(100, E.ended())], hasMet: false },
+    /clock ahead, shown: missed: the fault met nothing/,
+  ],
+};
 
 const bad: Readonly<Record<string, readonly [Partial<GatewayRemains>, RegExp]>> = {
   "a stream that is lost": [{ tries: [broken, broken], again: undefined }, /lost: 2 tries, the last broken/],
@@ -106,6 +125,15 @@ describe("The judge of gateways", () => {
     const starved = { ...kept, slowness: 2, records: [recordOf(1, E.ended(gone))] };
     assert.deepStrictEqual(problems({ ...good, ...starved }), []);
   });
+
+  it("misses nothing of a stream that another gateway took over, nor of one that its own gateway keeps", () => {
+    assert.isUndefined(missed(good));
+    assert.isUndefined(missed({ ...good, ...kept, records: [recordOf(100, E.ended())] }));
+  });
+
+  for (const [name, [more, why]] of Object.entries(nothing)) {
+    it(`misses ${name}`, () => assert.match(missed({ ...good, ...more }) ?? "nothing", why));
+  }
 
   for (const [name, [more, problem]] of Object.entries(bad)) {
     it(`finds ${name}`, () => {

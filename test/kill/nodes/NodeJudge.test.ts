@@ -2,7 +2,7 @@
  * Shows the judge of three nodes what is right, and each thing that it must find.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { type NodeRemains, problems } from "../../../scripts/kill/nodes/NodeJudge.ts";
+import { missed, type NodeRemains, problems } from "../../../scripts/kill/nodes/NodeJudge.ts";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import * as E from "../../recorder/Entries.ts";
 
@@ -12,6 +12,7 @@ const recordOf = (...entries: Parameters<typeof E.folded>[0]): RunRecord => {
   return record;
 };
 
+const crashed = E.opened("held", 1, { failure: { kind: "crashed" } });
 const saw = (attempt: number) => ({ saw: "text", attempt }) as const;
 const well = { end: "Success" } as const;
 
@@ -19,12 +20,29 @@ const well = { end: "Success" } as const;
 const good: NodeRemains = {
   run: "held",
   fault: "kill -9",
-  record: recordOf(E.attempt(2, "replay"), E.ended()),
+  record: recordOf(crashed, E.attempt(2, "replay"), E.ended()),
   diaries: [[], [saw(2), well], []],
   marks: ["start", "done"],
   asked: [2, 0],
   lateMs: 2_000,
   slowness: 1,
+  wasIn: true,
+  hasMet: true,
+};
+
+/** What tells nothing of a run under its fault. */
+const nothing: Readonly<Record<string, readonly [Partial<NodeRemains>, RegExp]>> = {
+  "a run that was over before its node was killed": [{ wasIn: false }, /kill -9, held: missed: .*in its state no more/],
+  "a signal that no process got": [{ hasMet: false }, /the fault met nothing/],
+  "a killed node's run that no other one has taken": [{ record: recordOf(E.ended()) }, /no other node took/],
+  "a node that went on before its lease was over": [
+    { fault: "stopped", record: recordOf(E.ended()) },
+    /no other node took/,
+  ],
+  "connections that were not there to be reset": [
+    { fault: "reset", record: recordOf(E.ended()), hasMet: false },
+    /reset, held: missed: the fault met nothing/,
+  ],
 };
 
 const bad: Readonly<Record<string, readonly [Partial<NodeRemains>, RegExp]>> = {
@@ -37,7 +55,7 @@ const bad: Readonly<Record<string, readonly [Partial<NodeRemains>, RegExp]>> = {
   "two answers on one screen": [{ diaries: [[saw(1)], [saw(2), well], []] }, /text of 2 answers/],
   "two completions": [{ diaries: [[well], [saw(2), well], []] }, /2 completions/],
   "a run that a clock took from its living node": [
-    { fault: "clock ahead", record: recordOf(E.opened("held", 1, { failure: { kind: "crashed" } }), E.ended()) },
+    { fault: "clock ahead", record: recordOf(crashed, E.ended()) },
     /a living node has lost it/,
   ],
 };
@@ -52,6 +70,17 @@ describe("The judge of three nodes", () => {
   it("takes what a node that was cut off has shown to its own reader", () => {
     assert.deepStrictEqual(problems({ ...good, fault: "cut off", diaries: [[saw(1), well], [saw(2), well], []] }), []);
   });
+
+  it("misses nothing of a run that another node took, nor of a question that stands on record", () => {
+    assert.isUndefined(missed(good));
+    assert.isUndefined(missed({ ...good, fault: "reset", record: recordOf(E.ended()) }));
+    assert.isUndefined(missed({ ...good, run: "asking", record: recordOf(E.ended()) }));
+    assert.isUndefined(missed({ ...good, run: "parked", record: recordOf(E.ended()) }));
+  });
+
+  for (const [name, [more, why]] of Object.entries(nothing)) {
+    it(`misses ${name}`, () => assert.match(missed({ ...good, ...more }) ?? "nothing", why));
+  }
 
   for (const [name, [more, problem]] of Object.entries(bad)) {
     it(`finds ${name}`, () => {

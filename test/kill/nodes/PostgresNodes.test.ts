@@ -1,10 +1,11 @@
 /**
- * Lets something happen to one of three nodes that has a run in each state, over a server of their own. `npm run nodes -- --kind agents
- * --rounds 10` does more of it, and kills one whose clock is right too.
+ * Lets each fault happen to one of three nodes that has a run in each state, over a server of their own. `npm run nodes -- --kind agents
+ * --rounds 10` does more of it, and `--fault` one of them.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import type { Fault } from "../../../scripts/kill/nodes/NodePlan.ts";
+import { faults, strikesAll } from "../../../scripts/kill/NodeFaults.ts";
+import { runs } from "../../../scripts/kill/nodes/NodePlan.ts";
 import { play } from "../../../scripts/kill/nodes/NodePlaying.ts";
 import * as Cluster from "../../../scripts/postgres/Cluster.ts";
 
@@ -17,28 +18,30 @@ const cluster = Effect.acquireRelease(
   (it) => Effect.sync(() => it.remove()),
 );
 
-/** Two at a time; a server that is started again is so for all. */
-const together: ReadonlyArray<Fault> = ["stopped", "cut off", "reset", "clock ahead", "clock ahead, kill -9"];
-const alone: ReadonlyArray<Fault> = ["restarted"];
-
 describe("Three nodes over one PostgreSQL", () => {
   it.live(
     "show no text twice, run no tool twice, lose no run, and decide what a dead one leaves within its lease and 5 s",
     () =>
       Effect.gen(function* () {
         const server = yield* cluster;
-        const first = yield* Effect.forEach(together, (it) => play(it, server), { concurrency: 2 });
-        const rest = yield* Effect.forEach(alone, (it) => play(it, server));
-        const played = [...first, ...rest];
+        const [alone, together] = [
+          faults.filter((it) => strikesAll.has(it)),
+          faults.filter((it) => !strikesAll.has(it)),
+        ];
+        const played = [
+          ...(yield* Effect.forEach(together, (it) => play(it, server), { concurrency: 2 })),
+          ...(yield* Effect.forEach(alone, (it) => play(it, server))),
+        ];
+        yield* Effect.forEach(played, ({ missed }) => Effect.forEach(missed, (one) => Effect.log(one)));
         assert.deepStrictEqual(
           played.flatMap(({ problems }) => problems),
           [],
         );
         assert.lengthOf(
           played.flatMap(({ remains }) => remains),
-          36,
+          faults.length * runs.length,
         );
       }).pipe(Effect.scoped),
-    300_000,
+    420_000,
   );
 });

@@ -11,6 +11,7 @@ import {
   type WorkersEnd,
   type WorkersRemains,
 } from "../../../scripts/kill/workers/WorkersJudge.ts";
+import type * as RunRecord from "../../../src/recorder/RunRecord.ts";
 import * as E from "../../recorder/Entries.ts";
 
 const textOf = (deltas: number, response = 1): string =>
@@ -42,6 +43,18 @@ const ended = recordOf(100, 1, E.ended());
 /** The run of its repeat. */
 const next = { ...ended, run_id: "next" };
 const taken = recordOf(4_000, 1, E.opened("r", 1, crashed), E.ended(gone));
+
+const answeredBy = (answer: "retry" | "stop", by: "person" | "expiry"): RunRecord.Entry => ({
+  _tag: "QuestionAnswered",
+  revision: 1,
+  answer,
+  by,
+});
+
+/** What stands on a question that a person has answered. */
+const retried = [E.asked("r", 1), answeredBy("retry", "person")] as const;
+/** A dead worker's run, which was answered. */
+const orphan = recordOf(4_000, 1, ...retried, E.opened("r", 1, crashed), E.ended(gone));
 
 const streamOf = (state: StreamState) => ({ name: "s", state, worker: 1, client: "repeats", choice: "retry" }) as const;
 
@@ -77,12 +90,17 @@ const asking: Partial<WorkersRemains> = {
   tries: [repeat],
   again: undefined,
   asked: 2,
-  records: [recordOf(100, 2, E.ended())],
+  records: [recordOf(100, 2, ...retried, E.ended())],
   answers: [{ run: "r", revision: 1, choice: "retry", status: 200, isEarly: false }],
 };
 
 /** One whose worker was killed before the answer came. */
-const late: Partial<WorkersRemains> = { ...asking, ...struck, answers: asking.answers ?? [] };
+const late: Partial<WorkersRemains> = {
+  ...asking,
+  ...struck,
+  records: [orphan, next],
+  answers: asking.answers ?? [],
+};
 
 const bad: Readonly<Record<string, readonly [Partial<WorkersRemains>, RegExp]>> = {
   "a stream that is lost": [{ ...struck, tries: [broken, broken] }, /lost: 2 tries, the last broken/],
@@ -119,11 +137,11 @@ const bad: Readonly<Record<string, readonly [Partial<WorkersRemains>, RegExp]>> 
     /2 times, of which 1 have/,
   ],
   "an order that a dead worker's run carries out": [
-    { ...late, asked: 3, records: [{ ...taken, attempts: 2 }, next] },
+    { ...late, asked: 3, records: [{ ...orphan, attempts: 2 }, next] },
     /3 times, of which 2 have a reason/,
   ],
   "an order that is carried out twice": [
-    { ...asking, asked: 3, records: [recordOf(1, 3, E.ended())] },
+    { ...asking, asked: 3, records: [recordOf(1, 3, ...retried, E.ended())] },
     /3 times, of which 2/,
   ],
   "a request that no record tells of": [{ ...struck, records: [taken] }, /2 times, of which 1 are on record/],
@@ -144,6 +162,22 @@ const bad: Readonly<Record<string, readonly [Partial<WorkersRemains>, RegExp]>> 
   "two answers to one question": [
     { ...asking, answers: [...(asking.answers ?? []), ...(asking.answers ?? [])] },
     /r, question 1: 2 answers were taken/,
+  ],
+  "an answer that was taken and is on no record": [
+    { ...asking, records: [recordOf(100, 2, E.asked("r", 1), E.ended())] },
+    /r, question 1: retry was taken, and its record says nothing/,
+  ],
+  "an answer that was taken of a run that is on no record": [
+    { ...late, records: [{ ...orphan, run_id: "other" }, next] },
+    /retry was taken, and its record says nothing/,
+  ],
+  "another answer than the one that was taken": [
+    { ...asking, records: [recordOf(100, 2, E.asked("r", 1), answeredBy("stop", "person"), E.ended())] },
+    /retry was taken, and its record says stop/,
+  ],
+  "a default where a person's answer was taken": [
+    { ...asking, records: [recordOf(100, 2, E.asked("r", 1), answeredBy("retry", "expiry"), E.ended())] },
+    /retry was taken, and its record says retry by expiry/,
   ],
 };
 
@@ -173,7 +207,7 @@ describe("The judge of gateways with workers", () => {
 
   it("takes an order that a worker had begun to carry out before it was killed", () => {
     const answers = (asking.answers ?? []).map((it) => ({ ...it, isEarly: true }));
-    const records = [{ ...taken, attempts: 2 }, next];
+    const records = [{ ...orphan, attempts: 2 }, next];
     assert.deepStrictEqual(problems({ ...kept, ...late, answers, asked: 3, records }), []);
   });
 
