@@ -215,6 +215,9 @@ export class AttachRegistry {
   ended(of: AttachEntry, how: EntryEnd, now: number): void {
     const entry = own(of);
     entry.end ??= { how, at: now };
+    const before = entry.log.held;
+    entry.log.ends();
+    if (this.#entries.has(entry)) this.#bytes -= before - entry.log.held;
     this.#looked(entry);
   }
 

@@ -18,6 +18,9 @@ interface Segment {
 const segmentMin = 4 * 1024;
 const segmentMax = 64 * 1024;
 
+/** Least room that is given back behind the end of a response, in bytes: a short response has less, and would only be copied. */
+const spareMin = 8 * 1024;
+
 /** Shortest chunk that is kept in its own buffer, in bytes: many small ones would each be a burden to the collector. */
 const keptMin = 1024;
 
@@ -59,6 +62,20 @@ export class ByteLog {
       this.#length += part.byteLength;
       done += part.byteLength;
     }
+  }
+
+  /** The response is over: room that is left over is given back, where it is worth the copy. */
+  ends(): void {
+    const last = this.#segments.at(-1);
+    if (last === undefined) return;
+    const room = last.bytes.byteLength - last.used;
+    if (room < spareMin) return;
+    const size = last.used;
+    const bytes = new Uint8Array(Buffer.allocUnsafeSlow(size).buffer);
+    bytes.set(last.bytes.subarray(0, size));
+    // What a reader was given of the old one stays as it is.
+    this.#segments[this.#segments.length - 1] = { at: last.at, bytes, used: size };
+    this.#held -= room;
   }
 
   #free(wanted: number): Segment {

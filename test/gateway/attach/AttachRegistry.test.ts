@@ -50,6 +50,22 @@ describe("The log of a response", () => {
     assert.isAtMost(log.held, 2 * (length - 4_950) + 4_096, "a kept chunk goes with its whole buffer");
   });
 
+  it("gives back what it has not filled once the response is over, and leaves a reader what it was given", () => {
+    for (const length of [0, 3_000, 20_000, 70_000, 200_000, 262_144]) {
+      const log = new ByteLog();
+      const whole = Buffer.from(Array.from({ length }, (_, n) => n % 251));
+      for (let at = 0; at < length; at += 150) log.append(Uint8Array.from(whole.subarray(at, at + 150)));
+      const given = log.from(Math.max(0, length - 100));
+      log.ends();
+      log.ends();
+      assert.isAtMost(log.held - length, 8 * 1024, `${length} bytes`);
+      assert.isTrue(all(log, 0).equals(whole), `${length} bytes`);
+      if (given !== undefined) assert.isTrue(whole.subarray(length - 100).equals(given));
+      log.append(bytes(10, 7));
+      assert.strictEqual(all(log, length).toString("hex"), "07".repeat(10), "what comes behind the end");
+    }
+  });
+
   it("gives every byte once from any place on, in bounded memory (20 seeds)", () => {
     for (let seed = 1; seed <= 20; seed += 1) {
       const random = seeded(seed);
