@@ -54,9 +54,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a move takes a token of the throttle",
     breaks: "a move waits for nothing",
-    within: "record",
-    find: 'decision.route === "next" || decision.wait_for !== undefined',
-    replace: "decision.wait_for !== undefined",
+    within: "needsToken",
+    find: 'route !== "next" && wait_for === undefined',
+    replace: "wait_for === undefined",
     proofs: [{ test: routes, named: "takes nothing of the throttle" }],
   },
   {

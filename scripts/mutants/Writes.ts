@@ -97,8 +97,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a recorder that throws or gives no effect reaches the run as it is",
     breaks: "L11, break 22",
     within: "make",
-    find: "const recorder = bounded(yield* RunRecorder);\n  const [groups, throttle]",
-    replace: "const recorder = yield* RunRecorder;\n  const [groups, throttle]",
+    find: "const recorder = bounded(yield* RunRecorder);\n  const groups",
+    replace: "const recorder = yield* RunRecorder;\n  const groups",
     proofs: [{ test: "test/runtime/run/WriteSteps.test.ts", named: "throws" }],
   },
   {
