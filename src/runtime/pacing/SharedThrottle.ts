@@ -6,7 +6,6 @@
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
-import { recorderWaitMs } from "../../recorder/RunRecorder.ts";
 import type { SharedPacing } from "../../recorder/shared/SharedFacts.ts";
 import { Throttle, throttleSize, tokensMax, tokensPerSecond } from "./Throttle.ts";
 
@@ -59,6 +58,7 @@ export class SharedThrottle {
   readonly #lines = new Map<string, Line>();
   readonly #taken = new Map<string, Known>();
 
+  /** @param pacing of a bounded recorder: its calls come back */
   constructor(pacing: SharedPacing | undefined) {
     this.#pacing = pacing;
     this.own = new Throttle(pacing === undefined ? throttleSize : aloneSize);
@@ -130,7 +130,7 @@ export class SharedThrottle {
       const [asking, back] = [line.asking, line.back];
       [line.asking, line.back] = [[], 0];
       const draw = Effect.suspend(() => pacing.draw(provider, asking.length - back, throttleSize));
-      const left = yield* Effect.matchCause(Effect.timeout(draw, recorderWaitMs), {
+      const left = yield* Effect.matchCause(draw, {
         onFailure: () => Number.NaN,
         onSuccess: (it) => it,
       });
