@@ -6,6 +6,7 @@ import type { Mutant } from "./Mutant.ts";
 const repeats = "test/gateway/proxy/StoredRepeats.test.ts";
 const waits = "test/gateway/api/StoredPaths.test.ts";
 const groups = "test/runtime/run/SharedGroups.test.ts";
+const deaf = "test/runtime/run/DeafServices.test.ts";
 const throttles = "test/runtime/run/SharedThrottle.test.ts";
 const outages = "test/recorder/shared/OutageLog.test.ts";
 const storeLog = "test/runtime/run/StoreLog.test.ts";
@@ -163,6 +164,30 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "isTaken || drawn === undefined ? Effect.void",
     replace: "true || drawn === undefined ? Effect.void",
     proofs: [{ test: throttles, named: "put a token back whose time" }],
+  },
+  {
+    name: "a wait that another process has given back stands until it is over",
+    breaks: "no needless question",
+    within: "#knownMs",
+    find: "now - known.at >= knownMs",
+    replace: "now >= known.until",
+    proofs: [{ test: throttles, named: "is no more than a moment old" }],
+  },
+  {
+    name: "a stop waits for the count of a group",
+    breaks: "L11, break 24",
+    within: "breaks",
+    find: "Effect.andThen(stopped, leaves)",
+    replace: "Effect.andThen(Effect.never, leaves)",
+    proofs: [{ test: deaf, named: "the count of its group" }],
+  },
+  {
+    name: "a stop waits for a token",
+    breaks: "L11, break 24",
+    within: "draws",
+    find: "Effect.as(Deferred.await(run.stopped), undefined)",
+    replace: "Effect.never",
+    proofs: [{ test: deaf, named: "a token of the throttle" }],
   },
   {
     name: "a clock that was set back empties a bucket",

@@ -252,7 +252,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "what bounds the retries of all processes is lost behind the bounds of a recorder",
     breaks: "the runs of a group share its budget, DESIGN 18",
     within: "make",
-    find: "...(recorder.pacing === undefined ? {} : { pacing: recorder.pacing }),",
+    find: "...(recorder.pacing === undefined ? {} : { pacing: pacingOf(recorder.pacing, door) }),",
     replace: "",
     proofs: [{ test: "test/recorder/BoundedRecorder.test.ts", named: "behind its bounds too" }],
   },

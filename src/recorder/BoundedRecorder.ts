@@ -30,6 +30,7 @@ import {
   writeAtOnceOf,
   writeTogetherOf,
 } from "./RunRecorder.ts";
+import type { SharedPacing } from "./shared/SharedFacts.ts";
 
 /**
  * Longest wait for a call while an earlier one hangs, in milliseconds. The whole wait is spent once, and not by every call
@@ -101,11 +102,24 @@ const make = (recorder: Service): BoundedRecorder => {
     prune: (query) => recorder.prune(query),
     ...(recorder.probe === undefined ? {} : { probe: recorder.probe }),
     ...(recorder.shared === undefined ? {} : { shared: recorder.shared }),
-    ...(recorder.pacing === undefined ? {} : { pacing: recorder.pacing }),
+    ...(recorder.pacing === undefined ? {} : { pacing: pacingOf(recorder.pacing, door) }),
     ...(recorder.cancels === undefined ? {} : { cancels: recorder.cancels }),
     ...(recorder.onLost === undefined ? {} : { onLost: (listener) => recorder.onLost?.(listener) ?? nothing }),
   };
 };
+
+const pacingOf = (pacing: SharedPacing, door: (name: string) => Door): SharedPacing => {
+  const [draw, spend] = [door("draw"), door("spend")];
+  return {
+    draw: (...drawn) => draw.call("", () => pacing.draw(...drawn), Predicate.isNumber),
+    spend: (...spent) => spend.call("", () => pacing.spend(...spent), isSpent),
+  };
+};
+
+const isSpent = (value: unknown): boolean =>
+  Predicate.hasProperty(value, "retries") &&
+  Predicate.hasProperty(value, "tokens") &&
+  [value.retries, value.tokens].every(Number.isFinite);
 
 const nothing = (): void => {};
 

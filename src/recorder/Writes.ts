@@ -265,10 +265,16 @@ export const calls: Readonly<
     ],
   },
   pacing: {
-    holds: "What a group of runs has spent, until it was idle for an hour.",
+    holds:
+      "What a group of runs has spent, until it was idle for an hour; how many tokens of retries a provider has, until nobody has drawn one for an hour.",
     occasions: [
       {
         when: "A run of a group breaks whose budget is limited.",
+        before: "It is decided, for as long as a record is waited for.",
+        away: "fails",
+      },
+      {
+        when: "A response breaks that would be tried again.",
         before: "It is decided, at most half a second.",
         away: "fails",
       },

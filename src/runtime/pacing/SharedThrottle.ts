@@ -6,7 +6,6 @@
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
-import { recorderWaitMs } from "../../recorder/RunRecorder.ts";
 import type { SharedPacing } from "../../recorder/shared/SharedFacts.ts";
 import { Throttle, throttleSize, tokensMax, tokensPerSecond } from "./Throttle.ts";
 
@@ -15,6 +14,9 @@ const drawWaitMs = 500;
 
 /** What a process goes by alone: a part of as many as there are tokens, so that each has at least one retry at once. */
 const aloneSize = { max: 1, perSecond: tokensPerSecond / tokensMax };
+
+/** How long that is gone by, in milliseconds: other processes put their tokens back meanwhile. */
+const knownMs = 1_000;
 
 /** Providers of which it is known how long their tokens were taken ahead; beyond, the oldest is forgotten, and asked for again. */
 const knownMax = 256;
@@ -35,6 +37,12 @@ interface Asking {
   isLeft: boolean;
 }
 
+/** What the store has said of a bucket whose tokens are taken ahead, in monotonic milliseconds. */
+interface Known {
+  readonly until: number;
+  readonly at: number;
+}
+
 /** What is asked of one provider's bucket while a statement is under way. */
 interface Line {
   asking: Array<Asking>;
@@ -48,9 +56,9 @@ export class SharedThrottle {
   readonly #pacing: SharedPacing | undefined;
   /** Providers whose bucket is asked right now. */
   readonly #lines = new Map<string, Line>();
-  /** Until when tokens are taken ahead, as the store said last, in monotonic milliseconds. */
-  readonly #takenUntil = new Map<string, number>();
+  readonly #taken = new Map<string, Known>();
 
+  /** @param pacing of a bounded recorder: its calls come back */
   constructor(pacing: SharedPacing | undefined) {
     this.#pacing = pacing;
     this.own = new Throttle(pacing === undefined ? throttleSize : aloneSize);
@@ -70,8 +78,9 @@ export class SharedThrottle {
   draw(provider: string, maxWaitMs: number, now: () => number): Effect.Effect<Drawn | undefined> {
     const pacing = this.#pacing;
     if (pacing === undefined) return Effect.undefined;
-    return Effect.suspend((): Effect.Effect<Drawn | undefined> => {
-      const known = (this.#takenUntil.get(provider) ?? 0) - now();
+    // A run that is interrupted before it waits has asked in vain, and would leave its token nowhere.
+    return Effect.uninterruptibleMask((restore): Effect.Effect<Drawn | undefined> => {
+      const known = this.#knownMs(provider, now());
       if (known > maxWaitMs) return Effect.succeed({ provider, waitMs: Math.ceil(known), isNone: true });
       const asking: Asking = { told: Deferred.makeUnsafe(), isLeft: false };
       const leaves = Effect.sync(() => {
@@ -81,7 +90,7 @@ export class SharedThrottle {
       const told = Effect.timeoutOrElse(Deferred.await(asking.told), { duration: drawWaitMs, orElse: () => leaves });
       return Effect.andThen(
         this.#asks(pacing, provider, now, (line) => line.asking.push(asking)),
-        Effect.onInterrupt(told, () => leaves),
+        Effect.onInterrupt(restore(told), () => leaves),
       );
     });
   }
@@ -90,11 +99,13 @@ export class SharedThrottle {
   putBack({ isNone, provider }: Drawn, now: () => number): Effect.Effect<void> {
     const pacing = this.#pacing;
     if (isNone || pacing === undefined) return Effect.void;
-    return this.#asks(pacing, provider, now, (line) => {
+    const back = this.#asks(pacing, provider, now, (line) => {
       line.back += 1;
     });
+    return Effect.uninterruptible(back);
   }
 
+  /** Not to be interrupted: a line that nobody works at would be waited in for ever. */
   #asks(pacing: SharedPacing, provider: string, now: () => number, joins: (line: Line) => void): Effect.Effect<void> {
     return Effect.suspend(() => {
       const found = this.#lines.get(provider);
@@ -119,7 +130,7 @@ export class SharedThrottle {
       const [asking, back] = [line.asking, line.back];
       [line.asking, line.back] = [[], 0];
       const draw = Effect.suspend(() => pacing.draw(provider, asking.length - back, throttleSize));
-      const left = yield* Effect.matchCause(Effect.timeout(draw, recorderWaitMs), {
+      const left = yield* Effect.matchCause(draw, {
         onFailure: () => Number.NaN,
         onSuccess: (it) => it,
       });
@@ -131,7 +142,8 @@ export class SharedThrottle {
   /** @param left tokens behind the last of them. A recorder may come from another author, and say what is no number */
   #tells(provider: string, asking: ReadonlyArray<Asking>, left: number, line: Line, now: number): void {
     const isKnown = Number.isFinite(left);
-    const waitMs = (tokens: number) => Math.ceil((Math.max(0, -tokens) / tokensPerSecond) * 1_000);
+    const waitMs = (tokens: number) =>
+      Math.min(Number.MAX_SAFE_INTEGER, Math.ceil((Math.max(0, -tokens) / tokensPerSecond) * 1_000));
     if (isKnown) this.#learns(provider, waitMs(left), now);
     for (const [place, { isLeft, told }] of asking.entries()) {
       const drawn = { provider, waitMs: waitMs(left + asking.length - 1 - place), isNone: false };
@@ -140,13 +152,19 @@ export class SharedThrottle {
     }
   }
 
+  /** Milliseconds until a token is there, as far as that is known; 0 where the store has to be asked. */
+  #knownMs(provider: string, now: number): number {
+    const known = this.#taken.get(provider);
+    return known === undefined || now - known.at >= knownMs ? 0 : known.until - now;
+  }
+
   /** Remembers what is ahead of its time only: a bucket that has tokens is asked. */
   #learns(provider: string, waitMs: number, now: number): void {
-    this.#takenUntil.delete(provider);
+    this.#taken.delete(provider);
     if (waitMs === 0) return;
-    this.#takenUntil.set(provider, now + waitMs);
-    for (const oldest of this.#takenUntil.keys()) {
-      if (this.#takenUntil.size > knownMax) this.#takenUntil.delete(oldest);
+    this.#taken.set(provider, { until: now + waitMs, at: now });
+    for (const oldest of this.#taken.keys()) {
+      if (this.#taken.size > knownMax) this.#taken.delete(oldest);
       break;
     }
   }

@@ -1,6 +1,7 @@
 /**
  * Takes a decision and puts it on record before the run acts on it (L8).
  */
+import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Random from "effect/Random";
 import type { Decision } from "../../domain/Decision.ts";
@@ -32,7 +33,7 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   yield* run.learned;
   const member = RunSnapshot.memberOf(run);
   const { sharedGroups } = run.shared;
-  const sharing = { member, budget: run.budget, now: () => run.now() };
+  const sharing = { member, budget: run.budget, now: () => run.now(), stopped: Deferred.await(run.stopped) };
   yield* sharedGroups.breaks(sharing, Tokens.total(RunSnapshot.costOf(run, broken)));
   // In the step that decides: what this response has cost is the group's before another run of it is decided.
   run.shared.groups.broke(member, Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
@@ -70,15 +71,15 @@ export const late = Effect.fnUntraced(function* <P, E, R>(
   yield* record(run, attempt, yield* inputOf(run, broken, undefined), { status: "late", drawn: undefined });
 });
 
-/** Draws the token of a retry from the store, where it would be one that needs a token. */
+/** Draws the token of a retry from the store, where it would be one that needs a token. A stop ends the wait for it. */
 const draws = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<Drawn | undefined> => {
   const { throttle } = run.shared;
   if (!throttle.isShared) return Effect.undefined;
-  return Effect.suspend(() =>
-    needsToken(run.policy.decide(inputWith(run, broken, 0, 0)))
-      ? throttle.draw(run.provider.id, run.budget.max_retry_after_ms, () => run.now())
-      : Effect.undefined,
-  );
+  return Effect.suspend(() => {
+    if (!needsToken(run.policy.decide(inputWith(run, broken, 0, 0)))) return Effect.undefined;
+    const token = throttle.draw(run.provider.id, run.budget.max_retry_after_ms, () => run.now());
+    return Effect.raceFirst(token, Effect.as(Deferred.await(run.stopped), undefined));
+  });
 };
 
 /** A move asks nothing of the throttle. One that waits for its path or for a cooldown goes in its turn there, and needs no token. */

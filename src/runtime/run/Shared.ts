@@ -75,7 +75,7 @@ export const make = Effect.fnUntraced(function* (
     watchdog: yield* Watchdog.make,
     throttle: new SharedThrottle(recorder.pacing),
     groups,
-    sharedGroups: new SharedGroups(groups, recorder),
+    sharedGroups: new SharedGroups(groups, recorder.pacing),
     prices: yield* TokenPrices,
     gate: new RetryGate(),
     breakers: new Breakers(),

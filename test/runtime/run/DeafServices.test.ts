@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Layer, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import type { SharedPacing } from "../../../src/recorder/shared/SharedFacts.ts";
 import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
@@ -20,15 +21,23 @@ interface Given {
   readonly ask?: UserDecisions["Service"]["ask"];
   readonly handler?: Effect.Effect<void>;
   readonly verify?: ToolGuard.Verify;
+  readonly pacing?: SharedPacing;
   readonly more?: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
 }
 
-const begin = ({ ask = () => Effect.succeed("stop" as const), handler = Effect.void, more, script, verify }: Given) =>
+const begin = ({
+  ask = () => Effect.succeed("stop" as const),
+  handler = Effect.void,
+  more,
+  pacing,
+  script,
+  verify,
+}: Given) =>
   Effect.gen(function* () {
     const scope = Scope.makeUnsafe();
     const services = yield* Layer.buildWithScope(
       Layer.fresh(StreamProcessor.layer).pipe(
-        Layer.provide(Layer.fresh(RunRecorder.layerMemory())),
+        Layer.provide(Layer.fresh(S.recorderThat(pacing === undefined ? {} : { pacing }))),
         Layer.provide(Layer.succeed(UserDecisions, { ask })),
       ),
       scope,
@@ -60,6 +69,15 @@ const waits: Readonly<Record<string, Given>> = {
   "the renewal of credentials": {
     script: [S.start, S.fail({ kind: "rejected", reason: "auth", status: 401 })],
     more: { refreshCredentials: deaf },
+  },
+  "the count of its group": {
+    script: [S.start, S.wait(10), S.reset],
+    more: { group: "g", budget: { max_group_retries: 1 } },
+    pacing: { draw: () => Effect.succeed(1), spend: () => deaf },
+  },
+  "a token of the throttle": {
+    script: [S.start, S.wait(900), S.reset],
+    pacing: { draw: () => deaf, spend: () => deaf },
   },
 };
 

@@ -1,7 +1,10 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Effect, Fiber } from "effect";
+import { Clock, Context, Effect, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import { defaultBudget } from "../../../src/domain/RunFacts.ts";
+import { bounded, probeMs } from "../../../src/recorder/BoundedRecorder.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import type { SharedPacing } from "../../../src/recorder/shared/SharedFacts.ts";
 import { Groups } from "../../../src/runtime/pacing/Groups.ts";
 import { SharedGroups } from "../../../src/runtime/pacing/SharedGroups.ts";
 import * as MemoryFacts from "../../recorder/shared/MemoryFacts.ts";
@@ -11,6 +14,7 @@ const limit = 3;
 const waitMs = 4_000;
 const budget = { ...defaultBudget, max_group_retries: limit };
 const now = () => 0;
+const stopped = Effect.never;
 let runs = 0;
 
 const nodes = Effect.gen(function* () {
@@ -18,7 +22,7 @@ const nodes = Effect.gen(function* () {
   const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
   const made = () => {
     const groups = new Groups();
-    return { groups, shared: new SharedGroups(groups, { pacing: store.process(), waitMs }) };
+    return { groups, shared: new SharedGroups(groups, store.process()) };
   };
   return { first: made(), second: made(), store };
 });
@@ -33,7 +37,7 @@ const member = () => {
 /** A run of the group breaks and decides; gives whether it takes a retry. */
 const decides = ({ groups, shared }: Node, it = member(), tokens = 0) =>
   Effect.gen(function* () {
-    yield* shared.breaks({ member: it, budget, now }, tokens);
+    yield* shared.breaks({ member: it, budget, now, stopped }, tokens);
     groups.broke(it, tokens, 0);
     const takes = groups.facts(it, 0).group_retries < limit;
     if (takes) groups.take(it, 0);
@@ -106,7 +110,7 @@ describe("a group whose runs are on several machines", () => {
       assert.isFalse(yield* decides(first));
       assert.isTrue(yield* decides(second));
       const calls = store.calls();
-      yield* first.shared.breaks({ member: member(), budget: defaultBudget, now }, 0);
+      yield* first.shared.breaks({ member: member(), budget: defaultBudget, now, stopped }, 0);
       assert.strictEqual(store.calls(), calls);
     }),
   );
@@ -114,15 +118,64 @@ describe("a group whose runs are on several machines", () => {
   it.effect("waits for a store that hangs as long as the record of its retry would", () =>
     Effect.gen(function* () {
       const groups = new Groups();
-      const shared = new SharedGroups(groups, {
-        pacing: { draw: () => Effect.never, spend: () => Effect.never },
-        waitMs,
-      });
+      const hangs = { draw: () => Effect.never, spend: () => Effect.never };
+      const memory = yield* Effect.map(Layer.build(RunRecorder.layerMemory()), Context.get(RunRecorder));
+      const shared = new SharedGroups(groups, bounded({ ...memory, pacing: hangs, waitMs }).pacing);
       const decided = yield* Effect.forkChild(decides({ groups, shared }));
       yield* TestClock.adjust(waitMs - 1);
       assert.isUndefined(decided.pollUnsafe());
       yield* TestClock.adjust(1);
       assert.isTrue(yield* Fiber.join(decided));
+      // The whole wait is spent once.
+      const next = yield* Effect.forkChild(decides({ groups, shared }));
+      yield* TestClock.adjust(probeMs);
+      assert.isTrue(yield* Fiber.join(next));
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect(
+    "is what its own process knows where a recorder of another author dies, throws or gives something else",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* Effect.map(Layer.build(RunRecorder.layerMemory()), Context.get(RunRecorder));
+        const spends: ReadonlyArray<() => unknown> = [
+          () => Effect.die("lost"),
+          () => Effect.succeed(undefined),
+          () => Effect.succeed({ retries: Number.NaN, tokens: 0 }),
+          () => {
+            throw new Error("no store");
+          },
+        ];
+        for (const spend of spends) {
+          const groups = new Groups();
+          // What a service in plain JavaScript may give.
+          const pacing = { draw: () => Effect.never, spend: spend as SharedPacing["spend"] };
+          const shared = new SharedGroups(groups, bounded({ ...memory, pacing }).pacing);
+          for (let n = 0; n < limit; n += 1) assert.isTrue(yield* decides({ groups, shared }));
+          assert.isFalse(yield* decides({ groups, shared }));
+        }
+      }).pipe(Effect.scoped),
+  );
+
+  it.effect("has a retry again that was counted for a run which was stopped meanwhile", () =>
+    Effect.gen(function* () {
+      const { store } = yield* nodes;
+      const pacing = store.process();
+      const spend: SharedPacing["spend"] = (...of) => Effect.delay(pacing.spend(...of), 1_000);
+      const groups = new Groups();
+      const shared = new SharedGroups(groups, { ...pacing, spend });
+      const one = member();
+      const breaks = shared.breaks({ member: one, budget, now, stopped: Effect.sleep(100) }, 7);
+      const broken = yield* Effect.forkChild(breaks);
+      yield* TestClock.adjust(100);
+      yield* Fiber.join(broken);
+      yield* TestClock.adjust(900);
+      for (let turn = 0; turn < 3; turn += 1) yield* Effect.yieldNow;
+      const spent = () => pacing.spend("g", { retries: 0, tokens: 0 }, 60_000);
+      assert.deepStrictEqual(yield* spent(), { retries: 1, tokens: 7 });
+      yield* TestClock.adjust(1_000);
+      assert.deepStrictEqual(yield* spent(), { retries: 0, tokens: 7 });
+      assert.deepStrictEqual(groups.facts(one, 0), { group_retries: 0, group_wasted_tokens: 0 });
     }),
   );
 });

@@ -1,6 +1,6 @@
 /** Retries of several processes over one store: together no more than one process would start, in whatever world they start. */
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Context, Effect, Fiber, Layer, Ref } from "effect";
+import { Clock, Context, Effect, Fiber, Layer, Ref, Scheduler } from "effect";
 import { TestClock } from "effect/testing";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { SharedPacing } from "../../../src/recorder/shared/SharedFacts.ts";
@@ -23,6 +23,17 @@ const drawn = (throttle: SharedThrottle) => throttle.draw("p", maxWaitMs, now);
 
 /** The provider answers, and fails at the request. */
 const failing = S.fail({ kind: "server_error", status: 500 });
+
+/** Lets others run before one step of a fiber, as a busy process does at any of them. */
+const pausing = (step: number): Scheduler.Scheduler => {
+  const scheduler = new Scheduler.MixedScheduler();
+  let steps = 0;
+  scheduler.shouldYield = () => {
+    steps += 1;
+    return steps === step;
+  };
+  return scheduler;
+};
 
 /** A process with a recorder of its own, whose retries are bounded by the store. */
 const processOver = Effect.fnUntraced(function* (store: MemoryFacts.MemoryFacts) {
@@ -164,6 +175,22 @@ describe("processes over one store", () => {
   );
 });
 
+describe("what a process knows of tokens that were taken ahead", () => {
+  it.effect("is no more than a moment old: others put theirs back", () =>
+    Effect.gen(function* () {
+      const store = yield* storeOf;
+      const [others, throttle] = [store.process(), new SharedThrottle(store.process())];
+      const size = { max: tokensMax, perSecond: tokensPerSecond };
+      const storm = 10_000;
+      yield* others.draw("p", storm, size);
+      assert.isAbove((yield* drawn(throttle))?.waitMs ?? 0, maxWaitMs);
+      yield* others.draw("p", -storm, size);
+      yield* TestClock.adjust("2 seconds");
+      assert.strictEqual((yield* throttle.draw("p", maxWaitMs, () => 2_000))?.waitMs, 0);
+    }),
+  );
+});
+
 describe("a store that does not say whether a token is there", () => {
   it.effect("leaves each process one retry at once, and a twentieth of what would come back", () =>
     Effect.gen(function* () {
@@ -220,12 +247,36 @@ describe("a store that does not say whether a token is there", () => {
     }),
   );
 
+  it.effect("is asked for the others, and has its token back, wherever a run that asked is interrupted", () =>
+    Effect.gen(function* () {
+      const pacing = (yield* storeOf).process();
+      const others = Effect.repeat(Effect.yieldNow, { times: 20 });
+      for (let step = 0; step < 20; step += 1) {
+        const throttle = new SharedThrottle(pacing);
+        const asks = yield* Effect.forkChild(
+          Effect.provideService(drawn(throttle), Scheduler.Scheduler, pausing(step)),
+        );
+        yield* Effect.yieldNow;
+        yield* Fiber.interrupt(asks);
+        const next = yield* Effect.forkChild(drawn(throttle));
+        yield* others;
+        yield* TestClock.adjust("1 second");
+        assert.isDefined(yield* Fiber.join(next), `at step ${step}`);
+        const left = yield* pacing.draw("p", 0, { max: tokensMax, perSecond: 0 });
+        assert.strictEqual(left, tokensMax - 1, `at step ${step}`);
+        yield* pacing.draw("p", -1, { max: tokensMax, perSecond: 0 });
+      }
+    }),
+  );
+
   it.effect("may be another author's, and die or give what is no number", () =>
     Effect.gen(function* () {
       const dies = new SharedThrottle({ draw: () => Effect.die("lost"), spend: () => Effect.never });
       assert.isUndefined(yield* drawn(dies));
       const odd = new SharedThrottle({ draw: () => Effect.succeed(Number.NaN), spend: () => Effect.never });
       assert.isUndefined(yield* drawn(odd));
+      const deep = new SharedThrottle({ draw: () => Effect.succeed(-Number.MAX_VALUE), spend: () => Effect.never });
+      assert.isTrue(Number.isSafeInteger((yield* drawn(deep))?.waitMs));
     }),
   );
 });
