@@ -265,6 +265,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: restarts, named: "at last never" }],
   },
   {
+    name: "a store that is away for minutes ends the workers that still serve",
+    breaks: "a user's worst day: a lost run",
+    within: "died",
+    find: "if (mayPass) return { deaths: before, pauseMs: storePauseMs };",
+    replace: "",
+    proofs: [{ test: restarts, named: "as long as the store is away" }],
+  },
+  {
     name: "a worker that was well for long counts with those that died at once",
     breaks: "a death a day ends no gateway",
     within: "died",

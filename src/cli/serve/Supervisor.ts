@@ -249,7 +249,7 @@ const kept = Effect.fnUntraced(function* (
       const isFirst = url === undefined && !(yield* Deferred.isDone(first));
       if (isFirst && end.refused !== undefined)
         return { reason: end.refused.mayPass ? "store" : "refused", message: end.refused.message } as const;
-      const next = Restarts.died(deaths, servedMs);
+      const next = Restarts.died(deaths, servedMs, end.refused?.mayPass);
       const how = end.refused?.message ?? end.how;
       if (next === "give_up") {
         const message = `worker ${worker} has ended ${Restarts.deathsMax} times in a row, the last time so: ${how}`;

@@ -33,4 +33,17 @@ describe("the replacement of a worker that has died", () => {
       "give_up",
     ]);
   });
+
+  it("goes on for as long as the store is away, which counts as no death", () => {
+    let deaths = Restarts.none;
+    const next = (mayPass: boolean) => {
+      const found = Restarts.died(deaths, 0, mayPass);
+      if (found === "give_up") return found;
+      deaths = found.deaths;
+      return found.pauseMs;
+    };
+    assert.deepStrictEqual([next(false), next(false)], [0, 250]);
+    for (let times = 0; times < 2 * Restarts.deathsMax; times += 1) assert.strictEqual(next(true), 5_000);
+    assert.deepStrictEqual([next(false), next(false), next(false)], [500, 1_000, "give_up"]);
+  });
 });
