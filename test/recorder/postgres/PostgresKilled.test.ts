@@ -34,25 +34,32 @@ const set = (cluster: Cluster.Cluster, setting: string): void => {
   cluster.psql(database, "SELECT pg_reload_conf()");
 };
 
-/** Where a COMMIT is held up, how the server lets go of it, and whether it can be known behind a crash that it stands. */
+/** Its deferred triggers fire. */
+const heldByTrigger = {
+  waits: "Lock advisory",
+  hold: Effect.fnUntraced(function* (cluster: Cluster.Cluster) {
+    cluster.psql(
+      database,
+      `CREATE FUNCTION held() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         PERFORM pg_advisory_xact_lock(7); RETURN NULL; END $$;
+       CREATE CONSTRAINT TRIGGER held AFTER INSERT ON stream_recovery_runs DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW WHEN (NEW.run_id = 'held') EXECUTE FUNCTION held()`,
+    );
+    // It ends when it is told to, or with the server.
+    cluster.query(database, holding).catch(() => "");
+    yield* answered(cluster, "SELECT 'held' FROM pg_locks WHERE locktype = 'advisory' AND granted");
+  }),
+  release: (cluster: Cluster.Cluster) =>
+    answered(cluster, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query = '${holding}'`),
+} as const;
+
+/** Where a COMMIT is held up, how the server lets go of it, and whether it can be known behind a crash what became of it. */
 const places = {
-  /** Its deferred triggers fire: nothing of it is on the disk. */
-  "before it counts": {
-    waits: "Lock advisory",
-    hold: Effect.fnUntraced(function* (cluster: Cluster.Cluster) {
-      cluster.psql(
-        database,
-        `CREATE FUNCTION held() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-           PERFORM pg_advisory_xact_lock(7); RETURN NULL; END $$;
-         CREATE CONSTRAINT TRIGGER held AFTER INSERT ON stream_recovery_runs DEFERRABLE INITIALLY DEFERRED
-           FOR EACH ROW WHEN (NEW.run_id = 'held') EXECUTE FUNCTION held()`,
-      );
-      // It ends when it is told to, or with the server.
-      cluster.query(database, holding).catch(() => "");
-      yield* answered(cluster, "SELECT 'held' FROM pg_locks WHERE locktype = 'advisory' AND granted");
-    }),
-    release: (cluster: Cluster.Cluster) =>
-      answered(cluster, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query = '${holding}'`),
+  "before it counts": { ...heldByTrigger, reached: () => undefined, isKnownBehindACrash: true },
+  /** Its number is in the journal on the disk, and is not given again. */
+  "before it counts, with its rows on the disk": {
+    ...heldByTrigger,
+    reached: (cluster: Cluster.Cluster) => void cluster.psql(database, "SELECT pg_switch_wal()"),
     isKnownBehindACrash: true,
   },
   /** It is on the disk, and waits for a standby. */
@@ -64,6 +71,7 @@ const places = {
         answered(cluster, "SELECT 'it is back'"),
         Effect.sync(() => set(cluster, "RESET synchronous_standby_names")),
       ),
+    reached: () => undefined,
     // Another process's transaction may have its number by then.
     isKnownBehindACrash: false,
   },
@@ -81,8 +89,13 @@ describe("a server's process that is killed while it commits", () => {
       it.live(`by ${how}, ${where}: what was acknowledged stays, and what was not is decided rightly`, () =>
         Effect.gen(function* () {
           const cluster = yield* own;
+          // A transaction of anybody else could be given the number that was lost: then nobody knows what became of it. And the server
+          // writes its journal to the disk five times a second.
+          set(cluster, "SET autovacuum = off");
+          set(cluster, "SET wal_writer_delay = '10s'");
           const address = cluster.address(database);
-          const recorder = yield* Databases.open({ address });
+          // It renews its lease when the test is over.
+          const recorder = yield* Databases.open({ address, leaseMs: 600_000 });
           yield* recorder.write("before", [E.begun("before"), E.attempt(1)]);
           yield* place.hold(cluster);
           const entries = [E.begun("held"), E.attempt(1)];
@@ -90,6 +103,7 @@ describe("a server's process that is killed while it commits", () => {
           const waiting = `SELECT pid FROM pg_stat_activity WHERE query LIKE 'COMMIT%' AND state = 'active'
             AND wait_event_type || ' ' || wait_event = '${place.waits}'`;
           const pid = Number(yield* answered(cluster, waiting));
+          yield* Effect.sync(() => place.reached(cluster));
           yield* Effect.sync(() => kill(cluster, pid));
           yield* answered(
             cluster,
