@@ -73,18 +73,10 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a defect behind a request is dropped with its fiber",
     breaks: "L11, no wait without a limit (break 26)",
-    within: "settled",
+    within: "take",
     find: ': Effect.andThen(logged("a defect ended a request", exit.cause), client.fail),\n    ),\n    Effect.ensuring(',
     replace: ': logged("", Cause.empty),\n    ),\n    Effect.ensuring(',
     proofs: [{ test: "test/gateway/proxy/Defects.test.ts", named: "the check of a shutdown" }],
-  },
-  {
-    name: "a gateway goes on saying that it starts",
-    breaks: "a port that was opened early is the gateway's, with its connections",
-    within: "make",
-    find: "  port.serve(listener);\n",
-    replace: "",
-    proofs: [{ test: "test/gateway/EarlyPort.test.ts", named: "is taken over with its connections" }],
   },
   {
     name: "a server that is away ends the start",

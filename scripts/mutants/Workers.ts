@@ -16,14 +16,6 @@ const processes = "test/cli/serveWorkersRepeats.test.ts";
 /** The mutants of what workers share beside runs, and of their supervisor. */
 export const mutants: ReadonlyArray<Mutant> = [
   {
-    name: "a worker that takes the place of another one says at the port that it starts",
-    breaks: "clients go to the workers that serve",
-    within: "greeted",
-    find: "early: !this.#hasServed,",
-    replace: "early: true,",
-    proofs: [{ test: "test/gateway/postgres/StartAway.test.ts", named: "where another worker serves" }],
-  },
-  {
     name: "a repeat at another worker has a whole budget",
     breaks: "a client's own retries are not multiplied",
     within: "#change",

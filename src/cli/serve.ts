@@ -113,7 +113,7 @@ const refused = (reason: "negative" | "refused", wrong: ReadonlyArray<string>) =
 const alone = Effect.fnUntraced(function* (given: Given, program: ProgramOptions) {
   yield* Signals.endsNormally;
   const signals = isReread(given) ? yield* asked : undefined;
-  const gateway = Context.get(yield* built(program, { isEarly: true }), Gateway);
+  const gateway = Context.get(yield* built(program), Gateway);
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       const left = yield* gateway.serving;

@@ -1,8 +1,8 @@
 /**
  * Serves the providers' own protocols on a local address, and recovers what breaks behind it.
  *
- * The server is plain `node:http` (OpenPort.ts), and everything above it is Effect. Where the port was opened before there was a gateway
- * (EarlyPort.ts), the gateway takes it over with its connections.
+ * The server is plain `node:http` (OpenPort.ts), and everything above it is Effect. Its port is opened last: a balancer that takes an open
+ * port for a gateway that serves sends no client to one that starts.
  *
  * One request is one fiber. It is served by `RelayHandler` (a model request: a run of StreamProcessor), by `PassHandler`
  * (anything else) or by `PageHandler` (the gateway's own paths). A shutdown takes no new request, waits for what runs within a
@@ -30,7 +30,6 @@ import {
   settingsOf,
 } from "./config/GatewayOptions.ts";
 import { Deliveries } from "./delivery/Deliveries.ts";
-import { EarlyPort } from "./EarlyPort.ts";
 import * as OpenPort from "./OpenPort.ts";
 import { flushMs } from "./proxy/ClientResponse.ts";
 import { Page } from "./proxy/PageHandler.ts";
@@ -131,7 +130,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     const start = "own" in address && address.own ? runPage : run;
     start(take(request, client, serving, address));
   };
-  const port = yield* Effect.acquireRelease(portOf(first, listener), ({ server }) =>
+  const port = yield* Effect.acquireRelease(OpenPort.open(first, listener), ({ server }) =>
     Effect.suspend(() => {
       draining = true;
       meter.draining();
@@ -151,19 +150,12 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     upstreams.keep(settings.servers.values());
     return fixedIn(first, settings, next);
   });
-  port.serve(listener);
   return Gateway.of({
     ...{ host: first.host, port: port.number, configure, url: OpenPort.urlOf(first, port.number) },
     serving: FiberSet.size(served),
     keptBytes: Effect.sync(() => bodies.kept),
   });
 });
-
-/** The port that was opened for the gateway, or one of its own. */
-const portOf = (settings: GatewaySettings, listener: OpenPort.Listener) =>
-  Effect.flatMap(Effect.serviceOption(EarlyPort), (early) =>
-    Option.isNone(early) ? OpenPort.open(settings, listener) : Effect.succeed(early.value),
-  );
 
 /** The runs that may outlive their clients, and what this process does for the clients of other workers. */
 const attaching = Effect.fnUntraced(function* (

@@ -26,28 +26,22 @@ export interface OpenPort {
   readonly number: number;
   /** The connections that are open. */
   readonly sockets: () => number;
-  /** From now on another listener takes the requests; the connections stay. */
-  readonly serve: (listener: Listener) => void;
 }
 
 /**
  * Opens it.
  *
- * @param listener who takes the requests first
+ * @param listener who takes the requests
  * @throws GatewayError for a certificate that is none, or an address that cannot be had
  */
 export const open = Effect.fnUntraced(function* (
   settings: GatewaySettings,
   listener: Listener,
 ): Effect.fn.Return<OpenPort, GatewayError> {
-  let current = listener;
-  const server = yield* serverOf(settings, (request, response, expects) => current(request, response, expects));
+  const server = yield* serverOf(settings, listener);
   const sockets = countSockets(server);
   const number = yield* listen(server, settings);
-  const serve = (next: Listener) => {
-    current = next;
-  };
-  return { server, number, sockets, serve };
+  return { server, number, sockets };
 });
 
 /** `http://HOST:PORT` or `https://…`, without a slash at the end. */

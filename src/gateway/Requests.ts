@@ -59,58 +59,13 @@ export const take = (
   serving: RequestServing,
   address = addressOf(request.url ?? ""),
 ): Effect.Effect<void, never, StreamProcessor> =>
-  settled(served(request, address, client, serving), client, serving.settings);
-
-/** What there is of a gateway that does not serve yet. */
-export interface StartServing {
-  readonly settings: GatewaySettings;
-  /** What it is at, in words that any client may read. */
-  readonly starting: () => string;
-}
-
-/** Answers one request of a gateway that does not serve yet: a probe, and anything else by a refusal which is worth a repeat. */
-export const refuseEarly = (
-  request: IncomingMessage,
-  client: ClientResponse,
-  { settings, starting }: StartServing,
-): Effect.Effect<void> =>
-  settled(
-    Effect.suspend(() => {
-      const headers = pairsOf(request.rawHeaders);
-      const [method, url] = [request.method ?? "GET", request.url ?? ""];
-      client.access.asked(method, url);
-      client.access.learned({ client: clientNameOf({ headers }, settings.manner) });
-      const probe = probeOf(url);
-      const writes = { writes: "ok" } as const;
-      const probed = { settings, store: () => writes, draining: () => false, starting };
-      if (probe !== undefined) return serveProbe(probe, { method, headers }, client, probed);
-      const address = addressOf(url);
-      const refused: Refused = {
-        status: 503,
-        reason: "starting",
-        message: `The gateway is starting, try again: ${starting()}.`,
-        headers: [["retry-after", "1"]],
-      };
-      client.refuse(refused, "refused" in address ? undefined : wayOf(address, headers, settings).upstream);
-      return client.end;
-    }),
-    client,
-    settings,
-  );
-
-/** Ends the response whatever became of its request, and accounts for it. */
-const settled = <R>(
-  serves: Effect.Effect<void, never, R>,
-  client: ClientResponse,
-  { accessLog }: GatewaySettings,
-): Effect.Effect<void, never, R> =>
-  serves.pipe(
+  served(request, address, client, serving).pipe(
     Effect.onExit((exit) =>
       Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)
         ? client.settle
         : Effect.andThen(logged("a defect ended a request", exit.cause), client.fail),
     ),
-    Effect.ensuring(Effect.suspend(() => accounted(client.access, accessLog))),
+    Effect.ensuring(Effect.suspend(() => accounted(client.access, serving.settings.accessLog))),
   );
 
 const accounted = (access: Access, isLogged: boolean): Effect.Effect<void> => {

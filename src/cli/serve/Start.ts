@@ -1,14 +1,13 @@
 /**
- * Starts the gateway of one process: its port first, then what stands behind it.
+ * Starts the gateway of one process.
  *
- * A store on a server may be away for a moment when a machine starts, or while it is updated. It is waited for, and the port says so
+ * A store on a server may be away for a moment when a machine starts, or while it is updated. It is waited for, and nothing listens
  * meanwhile; what cannot pass by itself (a wrong password, a database that there is not) ends the start at once.
  */
 import { Clock, type Context, Effect, Exit, Layer, Scope } from "effect";
 import type { ClientConfigError } from "../../client/ClientConfig.ts";
 import type { GatewayError } from "../../gateway/config/GatewayOptions.ts";
 import { type ProgramOptions, storeOf } from "../../gateway/config/ProgramOptions.ts";
-import * as EarlyPort from "../../gateway/EarlyPort.ts";
 import type { Gateway } from "../../gateway/Gateway.ts";
 import { layer, type PageServices, type WorkerPlace } from "../../gateway/GatewayLayers.ts";
 import * as RecoveryPage from "../../gateway/page/RecoveryPage.ts";
@@ -27,34 +26,20 @@ export const storeWaitMs = 60_000;
 /** From one try to the next, in milliseconds. A try itself waits for a few seconds. */
 const storePauseMs = 1_000;
 
-/** What a port says that does not serve yet: whoever asks has no token, so that no address stands in it. */
-const opening = "its store is being opened";
-const waiting = "its store cannot be reached, and is tried again";
-
 type Services = Context.Context<Gateway | PageServices>;
 
-/** How a process is started. */
-export interface StartOptions {
-  /** The port is open, and says so, while the store is not. */
-  readonly isEarly: boolean;
-  /** What the process is among several that serve as one. */
-  readonly worker?: WorkerPlace;
-}
-
-/** Starts it. It drains and ends with the scope. */
-export const built = Effect.fnUntraced(function* (
+/**
+ * Starts it. It drains and ends with the scope.
+ *
+ * @param worker what the process is among several that serve as one
+ */
+export const built = (
   program: ProgramOptions,
-  { isEarly, worker }: StartOptions,
-): Effect.fn.Return<Services, GatewayError | ClientConfigError | RecorderError, Scope.Scope> {
-  let at = opening;
-  const build = Layer.build(layer(program, RecoveryPage.layer, worker));
-  const port = isEarly ? yield* EarlyPort.make(program, () => at) : undefined;
-  const once = inScopeOfItsOwn(port === undefined ? build : Effect.provideService(build, EarlyPort.EarlyPort, port));
-  if (!isServer(storeOf(program))) return yield* once;
-  return yield* patiently(once, () => {
-    at = waiting;
-  });
-});
+  worker?: WorkerPlace,
+): Effect.Effect<Services, GatewayError | ClientConfigError | RecorderError, Scope.Scope> => {
+  const once = inScopeOfItsOwn(Layer.build(layer(program, RecoveryPage.layer, worker)));
+  return isServer(storeOf(program)) ? patiently(once) : once;
+};
 
 /** What a failed try has opened is closed before the next one. */
 const inScopeOfItsOwn = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<A, E, Scope.Scope> =>
@@ -65,14 +50,9 @@ const inScopeOfItsOwn = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.E
     );
   });
 
-/**
- * Tries again while the store fails by what may pass.
- *
- * @param waits called where a try has failed so
- */
+/** Tries again while the store fails by what may pass. */
 export const patiently = <A, E, R>(
   once: Effect.Effect<A, E | RecorderError, R>,
-  waits: () => void,
 ): Effect.Effect<A, E | RecorderError, R> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock;
@@ -80,7 +60,6 @@ export const patiently = <A, E, R>(
     let isTold = false;
     const again = (error: RecorderError) =>
       Effect.gen(function* () {
-        waits();
         const said = `it is tried again for up to ${storeWaitMs / 1_000} s`;
         if (!isTold) yield* Effect.logWarning(`the store cannot be opened, and ${said}: ${failedBy(error)}`);
         isTold = true;

@@ -131,7 +131,6 @@ class Crew {
   readonly #unrecovered = new Set<string>();
   readonly #configuring = new Map<number, (said: Extract<Heard, { readonly _tag: "Configured" }>) => void>();
   #configurations = 0;
-  #hasServed = false;
   #program: ProgramOptions;
 
   constructor(program: ProgramOptions, { folder, logLevel, workers }: CrewPlace) {
@@ -166,15 +165,12 @@ class Crew {
       _tag: "Start",
       ...{ worker, workers: this.#workers, process: name, secret: this.secret, logLevel: this.#logLevel },
       folder: this.folder ?? null,
-      // Beside one that serves, a port that says "starting" would take a part of its clients.
-      early: !this.#hasServed,
       program: ProgramWire.encode(this.#program),
     });
   }
 
   /** The worker serves. */
   joined({ channel, worker }: WorkerProcess): void {
-    this.#hasServed = true;
     this.router.join(worker, portTo(channel));
     for (const name of this.#unrecovered) channel.order({ _tag: "Ended", process: name });
   }

@@ -64,7 +64,7 @@ const serving = (start: Start, program: ProgramOptions): Effect.Effect<never, Re
       ended: Queue.take(ended),
       recovered: (name: string) => void channel.order({ _tag: "Recovered", process: name }),
     };
-    const services = yield* built(shareOf(program, workers), { isEarly: start.early === true, worker: recovery }).pipe(
+    const services = yield* built(shareOf(program, workers), recovery).pipe(
       Effect.provideService(WorkerBus.WorkerBus, end.bus),
     );
     const gateway = Context.get(services, Gateway);

@@ -15,8 +15,6 @@ export interface ProbeServing {
   readonly store: () => StoreState;
   /** A shutdown has begun. */
   readonly draining: () => boolean;
-  /** What a gateway that does not serve yet is at; left out by one that serves. */
-  readonly starting?: () => string;
 }
 
 /** Which probe a target is, by its exact path; undefined for any other. */
@@ -28,16 +26,11 @@ export const probeOf = (target: string): "livez" | "readyz" | undefined => {
 /** What a probe is told. */
 export interface ProbeVerdict {
   readonly status: 200 | 503;
-  readonly body: {
-    readonly status: "ok" | "degraded" | "draining" | "starting";
-    readonly degraded?: "store";
-    /** What it is at while it starts. */
-    readonly why?: string;
-  };
+  readonly body: { readonly status: "ok" | "degraded" | "draining"; readonly degraded?: "store" };
 }
 
 /**
- * Judges. A process that starts or drains lives, and is not ready; one whose store is away serves, unless it was told not to.
+ * Judges. A process that drains lives, and is not ready; one whose store is away serves, unless it was told not to.
  *
  * @param requireStore a store that takes no writes makes the gateway not ready
  */
@@ -46,17 +39,11 @@ export const verdictOf = (
   {
     draining,
     requireStore,
-    starting,
     writes,
-  }: {
-    readonly draining: boolean;
-    readonly requireStore: boolean;
-    readonly starting?: string | undefined;
-  } & Pick<StoreState, "writes">,
+  }: { readonly draining: boolean; readonly requireStore: boolean } & Pick<StoreState, "writes">,
 ): ProbeVerdict => {
   if (probe === "livez") return { status: 200, body: { status: "ok" } };
   if (draining) return { status: 503, body: { status: "draining" } };
-  if (starting !== undefined) return { status: 503, body: { status: "starting", why: starting } };
   if (writes === "ok") return { status: 200, body: { status: "ok" } };
   return { status: requireStore ? 503 : 200, body: { status: "degraded", degraded: "store" } };
 };
@@ -66,7 +53,7 @@ export const serveProbe = (
   probe: "livez" | "readyz",
   { headers, method }: { readonly headers: RelayHeaders; readonly method: string },
   client: ClientResponse,
-  { draining, settings, starting, store }: ProbeServing,
+  { draining, settings, store }: ProbeServing,
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { writes } = store();
@@ -77,9 +64,7 @@ export const serveProbe = (
       client.refuse(refused, undefined);
       return client.end;
     }
-    const { body, status } = verdictOf(probe, {
-      ...{ draining: draining(), requireStore: settings.requireStore, starting: starting?.(), writes },
-    });
+    const { body, status } = verdictOf(probe, { draining: draining(), requireStore: settings.requireStore, writes });
     const bytes = new TextEncoder().encode(`${JSON.stringify(body)}\n`);
     client.head({
       status,

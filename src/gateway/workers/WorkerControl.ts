@@ -30,8 +30,6 @@ export const SupervisorMessage = Schema.Union([
     /** As `ProgramWire` encodes it. */
     program: Schema.Unknown,
     logLevel: Schema.String,
-    /** No sibling serves yet: it opens the port before its store, and says there that it starts. */
-    early: Schema.optionalKey(Schema.Boolean),
   }),
   Schema.TaggedStruct("Configure", { id: Schema.Int, program: Schema.Unknown }),
   Schema.TaggedStruct("Ended", { process: Schema.String }),
