@@ -12,7 +12,7 @@ export const deathsMax = 5;
 /** The pause before the second replacement in a row, in milliseconds; it doubles with each further one. */
 const pauseMs = 250;
 
-/** The pause before the next start where the store was away, in milliseconds. A start has waited for it longer than that. */
+/** The pause before the next start where the store was away, in milliseconds. A start waits for a server by itself, and for a full disk not at all. */
 const storePauseMs = 5_000;
 
 /** The deaths of one place in a row. */

@@ -172,8 +172,8 @@ const bucketMs = 3_600_000;
 
 /**
  * A bucket is a row of the groups: its tokens are those that were left when it was last drawn from, a while before its end. So a clock that
- * was set back gives none for the time of one draw, and the next one fills it again. A draw whose word a server loses may count twice: fewer
- * retries go then, and never more.
+ * was set back gives none for the time of one draw, and the next one fills it again. What a server loses its word of may count twice: a draw
+ * lets one retry less go then, and a token that was put back one more. Either is over in a tenth of a second.
  */
 const drawing = (
   { database, now }: Pick<FactsOptions, "database" | "now">,
