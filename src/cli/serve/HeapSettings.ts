@@ -13,8 +13,12 @@
  * V8 also marks and compacts all of the heap, on threads of its own, once it takes a process for idle. Streams that wait for their provider
  * look idle: with fifty paced ones that was a quarter of the CPU of a gateway. V8 reads this flag as it makes its heap, so that a process has
  * to be started with it.
+ *
+ * V8 marks a heap on four threads of its own, however many cores there are. On a core that they share with the gateway's loop each of them
+ * takes as much of it as the loop does, and a head came a tenth of a second late. So there are no more of them than cores beside the loop's.
  */
 import { accessSync, constants } from "node:fs";
+import { availableParallelism } from "node:os";
 import { isAbsolute } from "node:path";
 import { setFlagsFromString } from "node:v8";
 
@@ -23,8 +27,11 @@ const flags: ReadonlyArray<readonly [name: string, said: string]> = [
   ["semi-space-growth-factor", "--semi-space-growth-factor=16"],
 ];
 
-/** Whether the command line of Node says something of a flag. */
-const isSaid = (name: string): boolean => process.execArgv.some((arg) => arg.replaceAll("_", "-").includes(name));
+/** What the command line of Node says, and before it its environment. */
+const saidToNode = (): ReadonlyArray<string> =>
+  [...(process.env.NODE_OPTIONS ?? "").split(" "), ...process.execArgv].map((arg) => arg.replaceAll("_", "-"));
+
+const isSaid = (name: string): boolean => saidToNode().some((arg) => arg.includes(name));
 
 /** Says so to V8, where this is V8 and the command line of Node does not say otherwise. It may be called at any time. */
 export const setHeap = (): void => {
@@ -32,11 +39,41 @@ export const setHeap = (): void => {
   for (const [name, said] of flags) if (!isSaid(name)) setFlagsFromString(said);
 };
 
-/** What Node is started with to serve: all that it has been started with here, and what V8 reads at its start alone. */
-export const startFlags = (): ReadonlyArray<string> =>
-  process.versions.bun !== undefined || isSaid("memory-reducer")
-    ? process.execArgv
-    : [...process.execArgv, "--no-memory-reducer"];
+/** Threads that Node gives to V8 by itself, whatever the machine is. */
+const threadsUsual = 4;
+
+/**
+ * Threads for V8 in each of several processes, besides that of its loop.
+ *
+ * @param cores that they have together
+ */
+export const threadsOf = (cores: number, processes: number): number =>
+  Math.max(1, Math.min(threadsUsual, Math.floor(cores / processes) - 1));
+
+const poolFlag = "--v8-pool-size=";
+
+/**
+ * What is said of these threads where nobody has said it. A process that starts workers was itself started with what is right for one:
+ * each of them has no more than that.
+ */
+const poolFlags = (processes: number): ReadonlyArray<string> => {
+  const threads = threadsOf(availableParallelism(), processes);
+  const said = saidToNode().findLast((arg) => arg.startsWith(poolFlag));
+  const most = said === undefined ? threadsUsual : Number(said.slice(poolFlag.length));
+  const isLeft = said !== undefined && processes === 1;
+  return isLeft || most <= threads ? [] : [`${poolFlag}${threads}`];
+};
+
+/**
+ * What Node is started with to serve: all that it has been started with here, and what V8 reads at its start alone.
+ *
+ * @param processes that serve together
+ */
+export const startFlags = (processes = 1): ReadonlyArray<string> => {
+  if (process.versions.bun !== undefined) return process.execArgv;
+  const own = [...(isSaid("memory-reducer") ? [] : ["--no-memory-reducer"]), ...poolFlags(processes)];
+  return own.length === 0 ? process.execArgv : [...process.execArgv, ...own];
+};
 
 /** Whether the program that runs this can be found again by its path: Node aborts where `execve` fails. */
 const isThere = (): boolean => {

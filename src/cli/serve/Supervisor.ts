@@ -59,7 +59,7 @@ export const make = Effect.fn("Supervisor.make")(function* (
   const folder = yield* WorkersFolder.make;
   const crew = new Crew({ ...given, port }, { workers, folder, logLevel: yield* References.MinimumLogLevel });
   const killAll = () => crew.killAll();
-  yield* prepare;
+  yield* prepare(workers);
   yield* Effect.acquireRelease(
     Effect.sync(() => process.on("exit", killAll)),
     () => Effect.sync(() => process.off("exit", killAll)),

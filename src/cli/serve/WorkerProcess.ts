@@ -25,17 +25,18 @@ const entry = fileURLToPath(
  * busy takes none. It also loses nothing when a worker dies: with `reusePort` each has a queue of its own, whose connections are
  * reset with it, and two gateways could take the same port without a word.
  */
-export const prepare: Effect.Effect<void> = Effect.sync(() => {
-  cluster.schedulingPolicy = cluster.SCHED_NONE;
-  cluster.setupPrimary({
-    exec: entry,
-    args: [],
-    execArgv: [...startFlags()],
-    // Bytes need no encoding, and options keep what JSON has no word for.
-    serialization: "advanced",
-    stdio: ["ignore", "inherit", "inherit", "ipc"],
+export const prepare = (workers: number): Effect.Effect<void> =>
+  Effect.sync(() => {
+    cluster.schedulingPolicy = cluster.SCHED_NONE;
+    cluster.setupPrimary({
+      exec: entry,
+      args: [],
+      execArgv: [...startFlags(workers)],
+      // Bytes need no encoding, and options keep what JSON has no word for.
+      serialization: "advanced",
+      stdio: ["ignore", "inherit", "inherit", "ipc"],
+    });
   });
-});
 
 /** How a worker ended. */
 export interface WorkerEnd {

@@ -3,10 +3,11 @@
  */
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import { threadsOf } from "../../../src/cli/serve/HeapSettings.ts";
 import { bareEnv, bin } from "../CommandLine.ts";
 import { folder } from "../ServeProcess.ts";
 
@@ -23,6 +24,12 @@ interface Told {
 
 const node = ["--no-warnings", "--import", tells];
 const flag = "--no-memory-reducer";
+
+/** What is said of V8's threads on this machine, to each of so many processes. */
+const pool = (processes: number): ReadonlyArray<string> => {
+  const threads = threadsOf(availableParallelism(), processes);
+  return threads === 4 ? [] : [`--v8-pool-size=${threads}`];
+};
 
 const env: NodeJS.ProcessEnv = { ...bareEnv(tmpdir()), STREAM_RECOVERY_PORT: "0", STREAM_RECOVERY_DB: "memory" };
 
@@ -64,7 +71,7 @@ describe("the process of serve", () => {
       const pid = told[0]?.pid ?? 0;
       assert.deepStrictEqual(told, [
         { pid, flags: node, args: ["serve", "--check"] },
-        { pid, flags: [...node, flag], args: ["serve", "--check"] },
+        { pid, flags: [...node, flag, ...pool(1)], args: ["serve", "--check"] },
       ]);
     }),
   );
@@ -80,11 +87,16 @@ describe("the process of serve", () => {
 
   it.live("stays where the command line of Node says something of it", () =>
     Effect.gen(function* () {
-      const { told } = yield* started(["serve", "--check"], ["--memory_reducer"]);
+      const said = ["--memory_reducer", "--v8-pool-size=3"];
+      const { told } = yield* started(["serve", "--check"], said);
       assert.deepStrictEqual(
         told.map(({ flags }) => flags),
-        [[...node, "--memory_reducer"]],
+        [[...node, ...said]],
       );
+      const inEnvironment = yield* started(["serve", "--check"], ["--memory-reducer"], {
+        NODE_OPTIONS: "--v8-pool-size=3",
+      });
+      assert.lengthOf(inEnvironment.told, 1);
     }),
   );
 
@@ -118,8 +130,27 @@ describe("the process of serve", () => {
         forked.told.map(({ flags }) => flags.includes(flag)),
         [false, true, true],
       );
+      const threads = forked.told.slice(1).map(({ flags }) => flags.filter((it) => it.startsWith("--v8-pool-size")));
+      assert.deepStrictEqual(threads, [pool(2), pool(2)]);
     }).pipe(Effect.scoped),
   );
+
+  it.live("gives each worker no more threads for V8 than are right for it, and no more than were said", () =>
+    Effect.gen(function* () {
+      const several = ["serve", "--workers", "2", "--db", join(yield* folder, "runs.db")];
+      // As a process is started that is alone on a machine of four cores.
+      const given = yield* started(several, [flag, "--v8-pool-size=3"]);
+      const ofWorkers = given.told.slice(1).map(({ flags }) => flags.findLast((it) => it.startsWith("--v8-pool-size")));
+      const expected = `--v8-pool-size=${Math.min(3, threadsOf(availableParallelism(), 2))}`;
+      assert.deepStrictEqual(ofWorkers, [expected, expected]);
+    }).pipe(Effect.scoped),
+  );
+
+  it("has as many threads for V8 as there are cores beside its loop's, at least one and at most Node's four", () => {
+    const alone = [1, 2, 3, 4, 5, 64].map((cores) => threadsOf(cores, 1));
+    assert.deepStrictEqual(alone, [1, 1, 2, 3, 4, 4]);
+    assert.deepStrictEqual([threadsOf(4, 4), threadsOf(8, 4), threadsOf(32, 4)], [1, 1, 4]);
+  });
 
   it.live("is no other command's", () =>
     Effect.gen(function* () {
