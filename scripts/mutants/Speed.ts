@@ -166,6 +166,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: again, named: "stays where the command line of Node says" }],
   },
   {
+    name: "small chunks are heaped up for a client that reads nothing",
+    breaks: "every buffer is bounded",
+    within: "wroteChunk",
+    find: " || socket.writableLength > 0",
+    replace: "",
+    proofs: [{ test: "test/gateway/proxy/SmallChunk.test.ts", named: "leaves it to Node to ask for a drain" }],
+  },
+  {
+    name: "a write of nothing ends the response of a client",
+    breaks: "L5",
+    within: "wroteChunk",
+    find: "length === 0 || ",
+    replace: "",
+    proofs: [{ test: "test/gateway/proxy/SmallChunk.test.ts", named: "is read as it was written" }],
+  },
+  {
     name: "a gateway loses the channel to who started it",
     breaks: "what a person says counts",
     within: "startAgain",

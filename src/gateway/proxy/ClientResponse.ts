@@ -13,6 +13,7 @@ import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { isEventStream, reasonPhrase, sendable, unbuffered, without } from "../upstream/Headers.ts";
 import { isUnacknowledged } from "./KernelSockets.ts";
 import { discarded, isUnread } from "./Lingering.ts";
+import { wroteChunk } from "./SmallChunk.ts";
 
 /** What was written before a break is given so long to reach the client, in milliseconds. */
 export const flushMs = 2_000;
@@ -138,10 +139,8 @@ export class ClientResponse {
     if (this.#over) throw new Error("A response was written to after its end");
     const response = this.#response;
     // Node joins the writes of one turn by itself; its own `cork` may ask for a drain that never comes.
-    for (const chunk of chunks) {
-      response.write(chunk);
-      this.access.wrote(chunk.byteLength);
-    }
+    if (!wroteChunk(response, chunks)) for (const chunk of chunks) response.write(chunk);
+    for (const { byteLength } of chunks) this.access.wrote(byteLength);
   }
 
   /** Writes bytes; it returns when more may come, or the client is gone. */
