@@ -177,8 +177,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a write of nothing ends the response of a client",
     breaks: "L5",
     within: "wroteChunk",
-    find: "length === 0 || ",
-    replace: "",
+    find: "length === 0 || length > smallBytesMax",
+    replace: "length > smallBytesMax",
     proofs: [{ test: "test/gateway/proxy/SmallChunk.test.ts", named: "is read as it was written" }],
   },
   {
