@@ -150,20 +150,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: again, named: "starts each of several workers so" }],
   },
   {
-    name: "a worker marks its heap by as many threads as a process that has all cores",
-    breaks: "the latency of a stream",
-    within: "prepare",
-    find: "startFlags(workers)",
-    replace: "startFlags()",
-    proofs: [{ test: again, named: "gives each worker no more threads" }],
-  },
-  {
     name: "the threads that the command line of Node gives to V8 are not heeded",
     breaks: "what a person says counts",
     within: "poolFlags",
-    find: "isLeft || most <= threads",
-    replace: "most <= threads",
-    proofs: [{ test: again, named: "stays where the command line of Node says" }],
+    find: "if (isPersons || options",
+    replace: "if (options",
+    proofs: [{ test: again, named: "no other number than a person has said" }],
   },
   {
     name: "small chunks are heaped up for a client that reads nothing",

@@ -27,11 +27,8 @@ const flags: ReadonlyArray<readonly [name: string, said: string]> = [
   ["semi-space-growth-factor", "--semi-space-growth-factor=16"],
 ];
 
-/** What the command line of Node says, and before it its environment. */
-const saidToNode = (): ReadonlyArray<string> =>
-  [...(process.env.NODE_OPTIONS ?? "").split(" "), ...process.execArgv].map((arg) => arg.replaceAll("_", "-"));
-
-const isSaid = (name: string): boolean => saidToNode().some((arg) => arg.includes(name));
+/** Whether the command line of Node says something of a flag. */
+const isSaid = (name: string): boolean => process.execArgv.some((arg) => arg.replaceAll("_", "-").includes(name));
 
 /** Says so to V8, where this is V8 and the command line of Node does not say otherwise. It may be called at any time. */
 export const setHeap = (): void => {
@@ -50,18 +47,29 @@ const threadsUsual = 4;
 export const threadsOf = (cores: number, processes: number): number =>
   Math.max(1, Math.min(threadsUsual, Math.floor(cores / processes) - 1));
 
-const poolFlag = "--v8-pool-size=";
+const poolName = "--v8-pool-size";
+
+/** What Node is started with. */
+interface Started {
+  readonly execArgv: ReadonlyArray<string>;
+  /** `NODE_OPTIONS`. */
+  readonly options: string;
+  readonly cores: number;
+}
 
 /**
- * What is said of these threads where nobody has said it. A process that starts workers was itself started with what is right for one:
- * each of them has no more than that.
+ * What is said of these threads where no person has said it. A process that starts workers may have been started again with what is right for
+ * one alone, of which each worker has its share.
+ *
+ * @param processes that serve together
  */
-const poolFlags = (processes: number): ReadonlyArray<string> => {
-  const threads = threadsOf(availableParallelism(), processes);
-  const said = saidToNode().findLast((arg) => arg.startsWith(poolFlag));
-  const most = said === undefined ? threadsUsual : Number(said.slice(poolFlag.length));
-  const isLeft = said !== undefined && processes === 1;
-  return isLeft || most <= threads ? [] : [`${poolFlag}${threads}`];
+export const poolFlags = ({ cores, execArgv, options }: Started, processes: number): ReadonlyArray<string> => {
+  const said = execArgv.map((arg) => arg.replaceAll("_", "-"));
+  const own = `${poolName}=${threadsOf(cores, 1)}`;
+  const isPersons = said.some((arg) => arg.startsWith(poolName) && arg !== own);
+  if (isPersons || options.replaceAll("_", "-").includes(poolName)) return [];
+  const threads = threadsOf(cores, processes);
+  return threads === (said.includes(own) ? threadsOf(cores, 1) : threadsUsual) ? [] : [`${poolName}=${threads}`];
 };
 
 /**
@@ -71,7 +79,12 @@ const poolFlags = (processes: number): ReadonlyArray<string> => {
  */
 export const startFlags = (processes = 1): ReadonlyArray<string> => {
   if (process.versions.bun !== undefined) return process.execArgv;
-  const own = [...(isSaid("memory-reducer") ? [] : ["--no-memory-reducer"]), ...poolFlags(processes)];
+  const started = {
+    execArgv: process.execArgv,
+    options: process.env.NODE_OPTIONS ?? "",
+    cores: availableParallelism(),
+  };
+  const own = [...(isSaid("memory-reducer") ? [] : ["--no-memory-reducer"]), ...poolFlags(started, processes)];
   return own.length === 0 ? process.execArgv : [...process.execArgv, ...own];
 };
 

@@ -164,7 +164,7 @@ export class LingeringRun {
       return false;
     if (!reader.client.isReady()) return false;
     try {
-      reader.client.writeNow(chunks);
+      reader.client.passOn(chunks);
     } catch (defect) {
       this.#dies(reader, defect);
       return false;

@@ -101,7 +101,7 @@ const relayed = Effect.fnUntraced(function* (
     {
       isReady: client.isReady,
       drained: client.drained,
-      write: (bytes) => client.writeNow(bytes),
+      write: (bytes) => client.passOn(bytes),
       head: (came) => {
         response = came;
         client.whenGone(leaving(came, scope, services));

@@ -13,14 +13,16 @@ export const smallBytesMax = 8 * 1024;
 const lineEnd = "\r\n";
 
 /**
- * Writes bytes as one chunk behind all that was written before.
+ * Writes bytes as one chunk behind all that was written before. Nobody corks the response, and its head names no coding of its own: Node would hold
+ * back what was written before it, or take a response to HEAD for one of chunks.
  *
- * @returns false where nothing was written and Node has to: the response has no chunks or not its turn yet, something before it still
- *   waits in this process, or there are too many bytes or none (a chunk of none would end the response)
+ * @returns false where nothing was written and Node has to: the response has no chunks, has ended or has not its turn yet, something before it
+ *   still waits in this process, or there are too many bytes or none (a chunk of none would end the response)
  */
 export const wroteChunk = (response: ServerResponse, parts: ReadonlyArray<Bytes>): boolean => {
-  const { chunkedEncoding, socket } = response;
-  if (!chunkedEncoding || socket === null || !socket.writable || socket.writableLength > 0) return false;
+  const { chunkedEncoding, socket, writableEnded } = response;
+  if (!chunkedEncoding || writableEnded || socket === null || !socket.writable || socket.writableLength > 0)
+    return false;
   const length = lengthOf(parts);
   if (length === 0 || length > smallBytesMax) return false;
   const size = length.toString(16) + lineEnd;

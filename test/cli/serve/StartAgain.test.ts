@@ -7,7 +7,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { threadsOf } from "../../../src/cli/serve/HeapSettings.ts";
+import { poolFlags, threadsOf } from "../../../src/cli/serve/HeapSettings.ts";
 import { bareEnv, bin } from "../CommandLine.ts";
 import { folder } from "../ServeProcess.ts";
 
@@ -87,14 +87,14 @@ describe("the process of serve", () => {
 
   it.live("stays where the command line of Node says something of it", () =>
     Effect.gen(function* () {
-      const said = ["--memory_reducer", "--v8-pool-size=3"];
+      const said = ["--memory_reducer", "--v8-pool-size=5"];
       const { told } = yield* started(["serve", "--check"], said);
       assert.deepStrictEqual(
         told.map(({ flags }) => flags),
         [[...node, ...said]],
       );
       const inEnvironment = yield* started(["serve", "--check"], ["--memory-reducer"], {
-        NODE_OPTIONS: "--v8-pool-size=3",
+        NODE_OPTIONS: "--v8-pool-size=5",
       });
       assert.lengthOf(inEnvironment.told, 1);
     }),
@@ -135,21 +135,27 @@ describe("the process of serve", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("gives each worker no more threads for V8 than are right for it, and no more than were said", () =>
-    Effect.gen(function* () {
-      const several = ["serve", "--workers", "2", "--db", join(yield* folder, "runs.db")];
-      // As a process is started that is alone on a machine of four cores.
-      const given = yield* started(several, [flag, "--v8-pool-size=3"]);
-      const ofWorkers = given.told.slice(1).map(({ flags }) => flags.findLast((it) => it.startsWith("--v8-pool-size")));
-      const expected = `--v8-pool-size=${Math.min(3, threadsOf(availableParallelism(), 2))}`;
-      assert.deepStrictEqual(ofWorkers, [expected, expected]);
-    }).pipe(Effect.scoped),
-  );
-
   it("has as many threads for V8 as there are cores beside its loop's, at least one and at most Node's four", () => {
     const alone = [1, 2, 3, 4, 5, 64].map((cores) => threadsOf(cores, 1));
     assert.deepStrictEqual(alone, [1, 1, 2, 3, 4, 4]);
     assert.deepStrictEqual([threadsOf(4, 4), threadsOf(8, 4), threadsOf(32, 4)], [1, 1, 4]);
+  });
+
+  it("gives V8 the share of each process in the cores, and no other number than a person has said", () => {
+    const flags = (processes: number, cores: number, execArgv: ReadonlyArray<string>, options = "") =>
+      poolFlags({ cores, execArgv, options }, processes).join();
+    const [one, two, three] = [1, 2, 3].map((threads) => `--v8-pool-size=${threads}`);
+    assert.deepStrictEqual([flags(1, 1, []), flags(1, 2, []), flags(1, 4, []), flags(1, 5, [])], [one, one, three, ""]);
+    assert.deepStrictEqual([flags(2, 2, []), flags(2, 6, []), flags(2, 16, [])], [one, two, ""]);
+    // Started again as if it were alone: that is no person's word.
+    assert.deepStrictEqual([flags(4, 4, ["--v8-pool-size=3"]), flags(2, 2, ["--v8-pool-size=1"])], [one, ""]);
+    for (const processes of [1, 4]) {
+      for (const said of ["--v8-pool-size=2", "--v8_pool_size=4", "--v8-pool-size=0"])
+        assert.strictEqual(flags(processes, 4, [said]), "");
+      assert.strictEqual(flags(processes, 4, ["--v8-pool-size", "2"]), "");
+      for (const options of ["--v8-pool-size=3", "--no-warnings --v8-pool-size 3", '"--v8_pool_size=3"'])
+        assert.strictEqual(flags(processes, 4, [], options), "");
+    }
   });
 
   it.live("is no other command's", () =>

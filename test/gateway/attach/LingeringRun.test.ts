@@ -56,11 +56,8 @@ class FakeClient {
       },
       isReady: () => !this.isFull,
       head: this.#onHead,
-      writeNow: (chunks) => {
-        assert.isFalse(this.isFull, "it was written to while it must drain");
-        if (this.isBroken) throw new Error("no such chunk");
-        for (const chunk of chunks) this.got += new TextDecoder().decode(chunk);
-      },
+      writeNow: (chunks) => this.#gets(chunks),
+      passOn: (chunks) => this.#gets(chunks),
       drained: Effect.suspend(() => (this.#drained === undefined ? Effect.void : Deferred.await(this.#drained))),
       end: ended("end"),
       break: ended("break"),
@@ -68,6 +65,12 @@ class FakeClient {
     };
     // A lingering run asks its client for nothing else.
     return told as ClientResponse;
+  }
+
+  #gets(chunks: ReadonlyArray<Uint8Array>): void {
+    assert.isFalse(this.isFull, "it was written to while it must drain");
+    if (this.isBroken) throw new Error("no such chunk");
+    for (const chunk of chunks) this.got += new TextDecoder().decode(chunk);
   }
 }
 

@@ -228,6 +228,7 @@ describe("ClientResponse", () => {
       assert.isTrue(client.gone);
       assert.isTrue(client.isReady(), "nobody waits for a client that has gone");
       client.writeNow([new Uint8Array(1)]);
+      client.passOn([new Uint8Array(1)]);
       yield* client.end;
       assert.strictEqual(left, 1);
     }),
