@@ -182,11 +182,24 @@ const unread = Effect.tap(opened, ({ client }) => Effect.sync(() => client.write
 /** More than the buffers of a connection of this machine to itself hold. */
 const many = 64 * 1024 * 1024;
 
+/** More than a step may write, and less than the system takes at once, in bytes. */
+const inStepMax = 256 * 1024;
+
 const turns = Effect.promise(async () => {
   for (let left = 30; left > 0; left -= 1) await new Promise((next) => setImmediate(next));
 });
 
 describe("ClientResponse", () => {
+  it.live("asks for a pause in a step of many writes, although the system would take them", () =>
+    Effect.gen(function* () {
+      const { client } = yield* opened;
+      yield* turns;
+      let written = 0;
+      for (; client.isReady() && written < inStepMax; written += 1024) client.writeNow([new Uint8Array(1024)]);
+      assert.isBelow(written, inStepMax);
+    }),
+  );
+
   it.live("sends a head before anything else", () =>
     Effect.gen(function* () {
       const { socket } = yield* opened;
