@@ -106,7 +106,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a run is written over as another process has left it",
     breaks: "one owner of a run",
-    within: "updating",
+    within: "isOfVersion",
     find: '"WHERE run_id = ? AND version = ?"',
     replace: '"WHERE run_id = ? AND version >= 0 * ?"',
     proofs: [{ test: "test/recorder/sql/SqlRows.test.ts", named: "a run" }],

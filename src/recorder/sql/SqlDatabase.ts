@@ -74,9 +74,9 @@ export class SqlDatabase {
     const { step } = tables.dialect;
     // A program's own connection may be inside of a transaction that the program's other fibers know of.
     if (step !== undefined && !options.shared.client) {
-      this.step = (body) => {
-        const made = this.#newer.unwritable === undefined ? step(body) : undefined;
-        if (typeof made === "object") this.#patience.over();
+      this.step = (rows) => {
+        const made = this.#newer.unwritable === undefined && step(rows);
+        if (made === true) this.#patience.over();
         return made;
       };
     }
@@ -102,8 +102,8 @@ export class SqlDatabase {
   }
 
   /**
-   * Runs a transaction that may write in this very step, and commits it where its body gives a value. Anything else says that
-   * nothing is committed, whatever the reason: `write` finds out. Left out where the store cannot.
+   * Commits statements in this very step. Anything but true says that nothing is committed, whatever the reason: `write` finds out. Left
+   * out where the store cannot.
    */
   readonly step: SqlNodeSqlite.Step | undefined;
 

@@ -13,7 +13,7 @@ export interface SqlDialect {
   readonly name: "sqlite" | "postgres";
   /** Runs a body as one transaction that may write. */
   readonly write: SqlPostgres.Transact;
-  /** Runs a transaction that may write without any effect; undefined where each statement waits for a server. */
+  /** Commits statements without any effect; undefined where each waits for a server. */
   readonly step: SqlNodeSqlite.Step | undefined;
   /** Runs a body that sees the database at one moment. */
   readonly read: SqlPostgres.Transact;

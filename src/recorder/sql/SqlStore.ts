@@ -12,6 +12,7 @@ import * as SqlParts from "./postgres/SqlParts.ts";
 import * as SqlShelves from "./postgres/SqlShelves.ts";
 import * as SqlUnshelved from "./postgres/SqlUnshelved.ts";
 import * as SqlFailure from "./SqlFailure.ts";
+import { holding } from "./SqlLease.ts";
 import type { SqlTables } from "./SqlTables.ts";
 import * as SqlFileParts from "./sqlite/SqlFileParts.ts";
 
@@ -292,48 +293,79 @@ const updateWithParts = `WITH u AS (${updateTogether}), p AS (${SqlParts.putWher
 /** A statement of one row: its template and values, as `SqlTables.ask` takes them. */
 export type Statement = readonly [template: string, values: ReadonlyArray<string | number | null>];
 
-/** The statement that writes the row of a run: it changes one row, or none where the row is not of the version any more that was read. */
-export const rowStatement = ({ before, owner, record, runId }: Changed, dialect: SqlTables["dialect"]): Statement =>
-  before === undefined ? inserting(runId, record, owner, dialect) : updating(runId, before, record, owner);
+/**
+ * The statement that writes the row of a run under a lease: it changes one row, or none where the row is not of the version any more
+ * that was read, or the lease was fenced.
+ */
+export const rowStatement = (
+  { before, owner, record, runId }: Changed,
+  lease: string,
+  dialect: SqlTables["dialect"],
+): Statement => {
+  const [template, values] =
+    before === undefined ? inserting(runId, record, owner, dialect) : updating(runId, before, record, owner);
+  return [heldTemplates[template], [...values, lease]];
+};
+
+const inserted =
+  "INSERT INTO {runs} (run_id, version, owner, state, parked, provider, model, started_at, ended_at, broken, record)";
+const isOfVersion = "WHERE run_id = ? AND version = ?";
+const updated = "UPDATE {runs} SET version = ?, state = ?, record = ?";
+
+// Each is a text that is made once: a text that is put together anew is read through before its statement is found.
+const templates = {
+  insert: `${inserted} VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  update: `${updated} ${isOfVersion}`,
+  updateAll: `${updated}, owner = ?, parked = ?, ended_at = ?, broken = ? ${isOfVersion}`,
+} as const;
+
+type Template = keyof typeof templates;
+
+const isHeld = `EXISTS (${holding("")})`;
+
+/** Whether the lease is good is for its row to say: a process that fences it takes its runs over. */
+const heldTemplates: Readonly<Record<Template, string>> = {
+  insert: `${inserted} SELECT ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE ${isHeld}`,
+  update: `${templates.update} AND ${isHeld}`,
+  updateAll: `${templates.updateAll} AND ${isHeld}`,
+};
+
+type Values = readonly [Template, ReadonlyArray<string | number | null>];
 
 const inserting = (
   runId: string,
   record: RunRecord,
   owner: string | undefined,
   { kept }: SqlTables["dialect"],
-): Statement => {
+): Values => {
   const { id, model } = record.provider;
+  const ended = record.end?.at ?? null;
+  const driver = isDriven(record) ? (owner ?? null) : null;
+  const [parked, broken] = [record.parked ?? null, record.incidents.length];
   return [
-    `INSERT INTO {runs} (run_id, version, owner, state, parked, provider, model, started_at, ended_at, broken, record)
-      VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    "insert",
     [
       runId,
-      isDriven(record) ? (owner ?? null) : null,
+      driver,
       record.state,
-      record.parked ?? null,
+      parked,
       kept(id),
       kept(model ?? ""),
       record.started_at,
-      record.end?.at ?? null,
-      record.incidents.length,
+      ended,
+      broken,
       encode(record),
     ],
   ];
 };
 
-const updating = (runId: string, before: Stored, record: RunRecord, owner: string | undefined): Statement => {
+const updating = (runId: string, before: Stored, record: RunRecord, owner: string | undefined): Values => {
   const [kept, next] = [columns(before.record, before.owner), columns(record, owner)];
-  const where = "WHERE run_id = ? AND version = ?";
+  const written = [before.version + 1, record.state, encode(record)];
   // A column that an index names costs a write of that index, also where its value stays.
   return next.every((value, index) => value === kept[index])
-    ? [
-        `UPDATE {runs} SET version = ?, state = ?, record = ? ${where}`,
-        [before.version + 1, record.state, encode(record), runId, before.version],
-      ]
-    : [
-        `UPDATE {runs} SET version = ?, state = ?, record = ?, owner = ?, parked = ?, ended_at = ?, broken = ? ${where}`,
-        [before.version + 1, record.state, encode(record), ...next, runId, before.version],
-      ];
+    ? ["update", [...written, runId, before.version]]
+    : ["updateAll", [...written, ...next, runId, before.version]];
 };
 
 /** Adds a run's row. */
@@ -343,7 +375,8 @@ const insert = Effect.fnUntraced(function* (
   record: RunRecord,
   owner: string | undefined,
 ) {
-  yield* tables.ask(...inserting(runId, record, owner, tables.dialect));
+  const [template, values] = inserting(runId, record, owner, tables.dialect);
+  yield* tables.ask(templates[template], values);
   yield* saveInFile(tables, runId, undefined, record);
 });
 
@@ -375,7 +408,7 @@ const updateRow = Effect.fnUntraced(function* (
   owner: string | undefined,
 ) {
   const [template, values] = updating(runId, before, record, owner);
-  const rows = yield* tables.ask(`${template} RETURNING seq`, values);
+  const rows = yield* tables.ask(`${templates[template]} RETURNING seq`, values);
   yield* orChanged(rows.length === 1);
   yield* saveInFile(tables, runId, before.record, record);
 });

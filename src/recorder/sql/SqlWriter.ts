@@ -5,9 +5,9 @@
  * record it knows and drives, under a lease that is good. The rows say whether that still is so; where they say otherwise, the
  * group begins anew and reads them first.
  *
- * `makeTogether` gives the short way of a file on this machine, where a transaction takes no more than one step: what is ready to
- * be written within one turn of the scheduler shares its commit. There, only what goes its usual way is written. Anything else
- * is left to the other way, which asks for more, waits and explains.
+ * `makeTogether` gives the short way of a file on this machine, where a commit takes no more than one step: what is ready to be written
+ * within one turn of the scheduler shares it. There, only what goes its usual way is written. Anything else is left to the other way,
+ * which asks for more, waits and explains.
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -28,9 +28,9 @@ import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
 import * as SqlParts from "./postgres/SqlParts.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFailure from "./SqlFailure.ts";
-import { type Held, holding, type SqlLease } from "./SqlLease.ts";
+import type { Held, SqlLease } from "./SqlLease.ts";
 import * as SqlStore from "./SqlStore.ts";
-import type { Statements } from "./sqlite/SqlNodeSqlite.ts";
+import type { RowStatement } from "./sqlite/SqlNodeSqlite.ts";
 
 /** Most writes that wait for one commit, which takes all of them. A later writer waits to be let in. */
 const queuedWritesMax = 256;
@@ -303,7 +303,7 @@ const remember = (
       lease.leave(runId);
       continue;
     }
-    const version = (run.before?.version ?? 0) + (run.record === run.before?.record ? 0 : 1);
+    const version = (run.before?.version ?? 0) + Number(run.record !== run.before?.record);
     const where = kept?.get(runId) ?? (kept && run.before && SqlStore.keptOf(run.before));
     lease.drive(runId, held.id, { version, record: run.record, ...where });
   }
@@ -331,8 +331,10 @@ interface SoonJob extends Entries {
   readonly told: (isOnRecord: boolean) => void;
 }
 
-/** What a transaction has committed, and which writes are part of it. */
-interface CommittedSoon {
+/** What a commit is to write. */
+interface Prepared {
+  readonly held: Held;
+  readonly rows: ReadonlyArray<RowStatement>;
   readonly runs: ReadonlyMap<string, Open>;
   readonly taken: ReadonlySet<SoonJob>;
 }
@@ -391,7 +393,8 @@ class SqlGroup {
     const jobs = this.#jobs;
     if (jobs.length === 0) return;
     const id = this.#lease.steady;
-    const made = id === undefined ? undefined : this.#database.step?.((now) => this.#transaction(now, id, jobs));
+    const prepared = id === undefined ? undefined : this.#prepared(id, jobs);
+    const made = prepared !== undefined && prepared.rows.length > 0 && this.#database.step?.(prepared.rows);
     if (made === "locked" && !this.#isClosed && this.#locked < lockedMax) {
       this.#locked += 1;
       // What comes meanwhile joins these.
@@ -399,20 +402,19 @@ class SqlGroup {
       return;
     }
     [this.#jobs, this.#locked, this.#isDue] = [[], 0, false];
-    const committed = made === "locked" ? undefined : made;
-    if (committed !== undefined && id !== undefined) {
+    const committed = made === true ? prepared : undefined;
+    if (committed !== undefined) {
       SqlFailure.commits.updateUnsafe(1, this.#services);
-      remember(this.#lease, { held: { id, beatAt: undefined }, runs: committed.runs });
+      remember(this.#lease, committed);
     }
     for (const job of jobs) job.told(committed?.taken.has(job) === true);
   }
 
-  #transaction(now: Statements, id: string, jobs: ReadonlyArray<SoonJob>): CommittedSoon | undefined {
+  #prepared(id: string, jobs: ReadonlyArray<SoonJob>): Prepared {
     const { dialect, textOf } = this.#database.tables;
-    // Whether the lease is good is for its row to say: a process that fences it takes its runs over.
-    if (now.rows(textOf(holding("")), [id]).length !== 1) return undefined;
     const runs = new Map<string, Open>();
     const taken = new Set<SoonJob>();
+    const rows: Array<RowStatement> = [];
     for (const job of jobs) {
       const run = this.#folded(runs.get(job.runId) ?? this.#open(id, job), job);
       if (run === undefined) continue;
@@ -421,18 +423,16 @@ class SqlGroup {
     }
     for (const [runId, { before, owner, record }] of runs) {
       if (record === undefined || record === before?.record) continue;
-      const [template, values] = SqlStore.rowStatement({ runId, before, record, owner }, dialect);
-      // A row that is of another version was written by another process.
-      if (now.changes(textOf(template), values) !== 1) return undefined;
+      const [template, values] = SqlStore.rowStatement({ runId, before, record, owner }, id, dialect);
+      rows.push([textOf(template), values]);
     }
-    return { runs, taken };
+    return { held: { id, beatAt: undefined }, rows, runs, taken };
   }
 
   /** A run that begins, or one of which this process knows what its row says. */
   #open(id: string, { entries, runId }: SoonJob): Open | undefined {
     const mine = this.#lease.driven(runId);
     if (mine === undefined) {
-      // Where the id is on record, the statement that adds the row fails.
       return entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner: id } : undefined;
     }
     // Of a run that was driven under another lease nothing is known any more.

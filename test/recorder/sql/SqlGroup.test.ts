@@ -266,31 +266,32 @@ describe("nothing of a step is on record", () => {
     "where another process holds the lock": [(db) => db.exec("BEGIN IMMEDIATE"), "taken"],
     "where the file is gone": [(_, file) => renameSync(file, `${file}.away`), "unavailable"],
   };
+  const known = ["first", [E.noted(1)]] as const;
+  const fresh = ["new", began("new")] as const;
   for (const [why, [spoil, then]] of Object.entries(spoiled)) {
-    it.effect(why, () =>
-      Effect.gen(function* () {
-        const { file, recorder } = yield* opened;
-        const other = new DatabaseSync(file);
-        yield* Effect.addFinalizer(() => Effect.sync(() => other.close()));
-        const [rows, count] = [
-          other.prepare("SELECT run_id, record FROM stream_recovery_runs ORDER BY seq"),
-          yield* commits,
-        ];
-        spoil(other, file);
-        const before = rows.all();
-        const step = write(recorder, [
-          ["beside", began("beside")],
-          ["first", [E.noted(1)]],
-          ["new", began("new")],
-        ]);
-        assert.deepStrictEqual(yield* step, [false, false, false]);
-        assert.deepStrictEqual(rows.all(), before);
-        assert.strictEqual(yield* commits, count);
-        if (other.isTransaction) other.exec("ROLLBACK");
-        const result = yield* Effect.result(recorder.write("first", [E.noted(1)]));
-        assert.strictEqual(result._tag === "Success" ? "taken" : result.failure.reason, then);
-      }),
-    );
+    /** The one whose row it is comes behind another, or alone: then its statement is a transaction by itself. */
+    const alone = why === "where an id of it is on record" ? fresh : known;
+    for (const all of [[["beside", began("beside")], known, fresh], [alone]] as const) {
+      it.effect(all.length === 1 ? `${why}, of one run` : why, () =>
+        Effect.gen(function* () {
+          const { file, recorder } = yield* opened;
+          const other = new DatabaseSync(file);
+          yield* Effect.addFinalizer(() => Effect.sync(() => other.close()));
+          const [rows, count] = [
+            other.prepare("SELECT run_id, record FROM stream_recovery_runs ORDER BY seq"),
+            yield* commits,
+          ];
+          spoil(other, file);
+          const before = rows.all();
+          assert.deepStrictEqual(new Set(yield* write(recorder, all)), new Set([false]));
+          assert.deepStrictEqual(rows.all(), before);
+          assert.strictEqual(yield* commits, count);
+          if (other.isTransaction) other.exec("ROLLBACK");
+          const result = yield* Effect.result(recorder.write("first", [E.noted(1)]));
+          assert.strictEqual(result._tag === "Success" ? "taken" : result.failure.reason, then);
+        }),
+      );
+    }
   }
 
   it.effect("where the lease was not renewed in time, until a write by itself has renewed it", () =>

@@ -16,15 +16,46 @@ export const shapeOf = (schema: Schema.Constraint): Question => questionOf(Schem
 const questionOf = (ast: SchemaAST.AST): Question => {
   const kind = kindOf(ast);
   if (kind === undefined) return Schema.is(Schema.make(ast));
-  const { checks } = ast;
-  if (checks === undefined) return kind;
-  const filters = filtersOf(checks);
+  if (ast.checks === undefined) return kind;
+  const filters = filtersOf(ast.checks);
+  const bounded = boundedOf(ast._tag, filters);
+  if (bounded !== undefined) return bounded;
   return (value) => {
     if (!kind(value)) return false;
     // A filter takes what its node takes, which was just asked.
     for (const filter of filters) if (filter.run(value as never, ast, plainly) !== undefined) return false;
     return true;
   };
+};
+
+/**
+ * Texts and numbers within bounds, which nearly all fields are, as one question: a filter makes an issue or none, through several
+ * calls.
+ *
+ * @returns undefined for other values, and for filters that are not known here
+ */
+const boundedOf = (
+  tag: SchemaAST.AST["_tag"],
+  filters: ReadonlyArray<SchemaAST.Filter<never>>,
+): Question | undefined => {
+  let longest = Number.POSITIVE_INFINITY;
+  let least = Number.NEGATIVE_INFINITY;
+  let isRight: ((value: number) => boolean) | undefined;
+  for (const { annotations } of filters) {
+    const { id, payload } = annotations?.representation ?? {};
+    const { maxLength, minimum } = isObject(payload) ? payload : {};
+    if (tag === "String" && id === "effect/schema/isMaxLength" && typeof maxLength === "number")
+      longest = Math.min(longest, maxLength);
+    else if (tag === "Number" && id === "effect/schema/isGreaterThanOrEqualTo" && typeof minimum === "number")
+      least = Math.max(least, minimum);
+    else if (tag === "Number" && id === "effect/schema/isInt") isRight = Number.isSafeInteger;
+    // Every safe integer is finite.
+    else if (tag === "Number" && id === "effect/schema/isFinite") isRight ??= Number.isFinite;
+    else return undefined;
+  }
+  if (tag === "String") return (value) => typeof value === "string" && value.length <= longest;
+  const right = isRight;
+  return right && ((value) => typeof value === "number" && right(value) && value >= least);
 };
 
 /** The question without the checks of the node; undefined for a kind that is not known here. */

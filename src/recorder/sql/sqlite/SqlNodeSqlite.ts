@@ -82,7 +82,7 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: nu
     prepareTransactionControls: true,
     spanAttributes: [["db.system.name", "sqlite"]],
   });
-  steps.set(client, (body) => holder.idle?.step(body));
+  steps.set(client, (rows) => holder.idle?.step(rows) ?? false);
   inOneStep.set(client, (body) =>
     Effect.flatMap(
       semaphore.withPermitsIfAvailable(1)(stepped(client, holder, body)),
@@ -108,20 +108,15 @@ const inOneStep = new WeakMap<SqlClient.SqlClient, Transact>();
  */
 export const transactionOf = (client: SqlClient.SqlClient): Transact => inOneStep.get(client) ?? client.withTransaction;
 
-/** Runs statements now. They throw why they could not. */
-export interface Statements {
-  /** Gives the rows of a statement. */
-  readonly rows: (sql: string, params: ReadonlyArray<string | number | null>) => ReadonlyArray<unknown>;
-  /** Gives how many rows a statement has changed: to have it return them costs half as much again. */
-  readonly changes: (sql: string, params: ReadonlyArray<string | number | null>) => number;
-}
+/** A statement that changes one row, or none where that row is not as it was known. */
+export type RowStatement = readonly [sql: string, params: ReadonlyArray<string | number | null>];
 
 /**
- * Runs a transaction now, and commits it where its body gives a value. Undefined says that nothing is committed: the body gave
- * none, or the database is in use by another transaction or broken, which a transaction that may wait finds out. `locked` says
- * that nothing is committed because another process writes, which takes it less than a millisecond.
+ * Commits statements now: all of them, or nothing where one does not change its row. False says that nothing is committed: one did not
+ * fit, or the database is in use by another transaction or broken, which a transaction that may wait finds out. `locked` says that
+ * nothing is committed because another process writes, which takes it less than a millisecond.
  */
-export type Step = <A extends object>(body: (statements: Statements) => A | undefined) => A | "locked" | undefined;
+export type Step = (rows: ReadonlyArray<RowStatement>) => boolean | "locked";
 
 const steps = new WeakMap<SqlClient.SqlClient, Step>();
 
@@ -209,16 +204,6 @@ class Connection implements SqlConnection.Connection {
   readonly #statements = new Map<string, StatementSync>();
   /** Left out where there is no file. */
   readonly #checkpoints: SqlCheckpoints | undefined;
-  /** Rows that the transaction of a step has written. */
-  #rows = 0;
-  readonly #now: Statements = {
-    rows: (sql, params) => this.#prepared(sql).all(...params),
-    changes: (sql, params) => {
-      const { changes } = this.#prepared(sql).run(...params);
-      this.#rows += Number(changes);
-      return Number(changes);
-    },
-  };
 
   constructor({ file, synchronous = "full" }: NodeSqliteOptions, lockMs: number) {
     if (isFile(file)) prepare(file);
@@ -263,24 +248,36 @@ class Connection implements SqlConnection.Connection {
     }
   }
 
-  /** Runs a body whose statements are run as they are asked. */
-  step<A extends object>(body: (statements: Statements) => A | undefined): A | "locked" | undefined {
-    this.#rows = 0;
+  /** Commits statements that change a row each, or nothing of them. */
+  step(rows: ReadonlyArray<RowStatement>): boolean | "locked" {
     try {
-      this.#prepared(begin).run();
-      const made = body(this.#now);
-      if (made === undefined) this.#undo();
-      else {
-        this.#prepared("COMMIT").run();
-        this.#checkpoints?.committed(this.#rows);
-      }
-      return made;
+      // A statement outside of a transaction is one by itself, for half of what beginning and committing one takes.
+      const [only] = rows;
+      const isMade = rows.length === 1 && only !== undefined ? this.#changesOne(only) : this.#together(rows);
+      if (isMade) this.#checkpoints?.committed(rows.length);
+      return isMade;
     } catch (cause) {
       this.#undo();
       if (lockCodes.has(primaryCode(cause) ?? 0)) return "locked";
       this.#told(cause);
-      return undefined;
+      return false;
     }
+  }
+
+  #together(rows: ReadonlyArray<RowStatement>): boolean {
+    this.#prepared(begin).run();
+    for (const row of rows) {
+      if (this.#changesOne(row)) continue;
+      this.#undo();
+      return false;
+    }
+    this.#prepared("COMMIT").run();
+    return true;
+  }
+
+  #changesOne([sql, params]: RowStatement): boolean {
+    // To have it return the row costs half as much again.
+    return Number(this.#prepared(sql).run(...params).changes) === 1;
   }
 
   /** SQLite may have undone it already; a connection that cannot is closed, which undoes it. */

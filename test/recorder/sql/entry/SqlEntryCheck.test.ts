@@ -138,6 +138,34 @@ describe("the plain question that each entry is asked gives the answers of its s
     assert.isAbove(answers.no, 10_000);
   });
 
+  it("asks for bounds as Schema.is does, at their edges and for those that it does not know", () => {
+    const atLeast = (least: number) => Schema.isGreaterThanOrEqualTo(least);
+    const schemas: ReadonlyArray<Schema.Constraint> = [
+      Schema.String.check(Schema.isMaxLength(3)),
+      Schema.String.check(Schema.isMaxLength(3), Schema.isMaxLength(2)),
+      Schema.String.check(Schema.isMinLength(2), Schema.isMaxLength(3)),
+      Schema.Array(Schema.Any).check(Schema.isMaxLength(3)),
+      Schema.Natural,
+      Schema.Int,
+      Schema.Finite,
+      Schema.Finite.check(atLeast(0)),
+      Schema.Finite.check(atLeast(-1), atLeast(1)),
+      Schema.Finite.check(Schema.isInt()),
+      Schema.Int.check(Schema.isFinite()),
+      Schema.Number.check(atLeast(0)),
+      Schema.Natural.check(Schema.isLessThanOrEqualTo(2)),
+      Schema.Number.check(Schema.isInt32()),
+    ];
+    const [most, large] = [Number.MAX_SAFE_INTEGER, 2 ** 31];
+    const numbers = [0, -0, -1, 1, 2, 3, 0.5, -0.5, most, most + 1, -most - 1, large, large - 1, Number.MIN_VALUE];
+    const none = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, null, undefined, true, 1n, {}];
+    const texts = ["", "a", "ab", "abc", "abcd", "\u{1F600}a", "\u{1F600}ab", Object("ab")];
+    const lists = [[], [1, 2, 3], [1, 2, 3, 4], { length: 1 }];
+    for (const [at, schema] of schemas.entries())
+      for (const value of [...numbers, ...none, ...texts, ...lists])
+        assert.strictEqual(shapeOf(schema)(value), Schema.is(schema)(value), `schema ${at}, ${String(value)}`);
+  });
+
   const inherited = Object.assign(Object.create({ parts: 1, bytes: 1 }), { characters: 1 });
   const odd: Readonly<Record<string, readonly [Schema.Constraint, unknown, boolean]>> = {
     "a hole in a list": [Schema.Array(Schema.String), Array(1), false],
@@ -170,6 +198,7 @@ describe("the plain question that each entry is asked gives the answers of its s
       false,
     ],
     "a record": [Schema.Record(Schema.String, Schema.Number), { a: "x" }, false],
+    "a list of bounded length": [Schema.Array(Schema.Number).check(Schema.isMaxLength(1)), [1, 2], false],
     "an empty struct": [Schema.Struct({}), "x", true],
   };
   for (const [name, [schema, value, expected]] of Object.entries(odd)) {

@@ -26,10 +26,10 @@ const body = "x".repeat(5_000);
 const turn = (): void => {
   const before = row;
   for (let n = 0; n < rowsInTurn; n += 1) {
-    const made = step?.((now) => ({ changes: now.changes("INSERT INTO t VALUES (?, ?, ?)", [name, row, body]) }));
+    const made = step?.([["INSERT INTO t VALUES (?, ?, ?)", [name, row, body]]]);
     // Another process commits at this moment.
     if (made === "locked") break;
-    if (made === undefined) throw new Error("a row was not taken");
+    if (made !== true) throw new Error("a row was not taken");
     row += 1;
   }
   if (row > before) process.send?.({ rows: row });

@@ -94,7 +94,7 @@ describe("checkpoints in a thread", () => {
           const step = SqlNodeSqlite.stepOf(sql);
           // Fewer pages than a commit copies by itself: only a thread does it.
           for (let row = 0; row < rowsBetween; row += 1)
-            step?.((now) => ({ changes: now.changes("INSERT INTO t VALUES (?, ?)", [row, "x".repeat(rowBytes)]) }));
+            step?.([["INSERT INTO t VALUES (?, ?)", [row, "x".repeat(rowBytes)]]]);
           yield* until(() => statSync(file).size > (rowsBetween * rowBytes) / 2);
           const pages = sql<{ readonly wal_autocheckpoint: number }>`PRAGMA wal_autocheckpoint`;
           yield* Effect.repeat(
@@ -172,8 +172,7 @@ describe("checkpoints in a thread", () => {
         const sql = yield* SqlClient;
         yield* sql`CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)`;
         const step = SqlNodeSqlite.stepOf(sql);
-        for (let row = 0; row < rowsBetween; row += 1)
-          step?.((now) => ({ changes: now.changes("INSERT INTO t VALUES (?, ?)", [row, bytesOf(1)]) }));
+        for (let row = 0; row < rowsBetween; row += 1) step?.([["INSERT INTO t VALUES (?, ?)", [row, bytesOf(1)]]]);
         yield* until(() => statSync(file).size > (rowsBetween * rowBytes) / 2);
         for (const end of ["", "-wal", "-shm"]) renameSync(file + end, `${file}.old${end}`);
         const other = journaled(file);
