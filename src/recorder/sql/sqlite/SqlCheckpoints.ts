@@ -11,8 +11,8 @@
 import { pathToFileURL } from "node:url";
 import type { Worker } from "node:worker_threads";
 
-/** Rows that are written between two checkpoints: at most six MB of journal, where SQLite's own thousand pages are four. */
-export const rowsBetween = 512;
+/** Rows that are written between two checkpoints: some four MB of journal, as with SQLite's own thousand pages. */
+export const rowsBetween = 256;
 
 /** Pages of the journal at which the connection that commits copies them itself: 32 MB. Without a thread SQLite's own number stands. */
 export const journalPagesMax = 8_192;
