@@ -58,7 +58,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "an end has a commit of its own",
     breaks: "the cost of a stream",
     within: "take",
-    find: "if (!checked.some(ends) || this.#lease.drives <= 1) {",
+    find: 'if (!checked.some(({ _tag }) => _tag === "RunEnded") || this.#lease.drives <= 1) {',
     replace: "if (checked.length > 0) {",
     proofs: [{ test: group, named: "share the commit of another run's write" }],
   },
@@ -135,6 +135,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: group, named: "has fenced the lease" }],
   },
   {
+    name: "a write that is no data ends the writes of a step for good",
+    breaks: "L7, L8",
+    within: "#prepared",
+    find: "this.#encoded(id, jobs);\n    } catch {\n      return undefined;",
+    replace: "this.#encoded(id, jobs);\n    } catch (error) {\n      throw error;",
+    proofs: [{ test: group, named: "where an entry of it holds a cycle" }],
+  },
+  {
     name: "a step that finds a row of another version is committed",
     breaks: "one owner of a run",
     within: "#changesOne",
@@ -167,11 +175,11 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: group, named: "are left to the other way when the recorder closes" }],
   },
   {
-    name: "a run of which this process knows nothing is begun anew by any entry",
-    breaks: "L7",
-    within: "#open",
-    find: 'return entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner: id } : undefined;',
-    replace: "return entries.length > 0 ? { before: undefined, record: undefined, owner: undefined } : undefined;",
+    name: "a run that begins is nobody's",
+    breaks: "one owner of a run",
+    within: "beginning",
+    find: 'entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner } : undefined;',
+    replace: "entries.length > 0 ? { before: undefined, record: undefined, owner: undefined } : undefined;",
     proofs: [{ test: group, named: "share one commit" }],
   },
   {
@@ -297,9 +305,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a run of which this process knows nothing is taken for one that begins",
     breaks: "one owner of a run",
-    within: "usual",
-    find: 'entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner: held } : undefined;',
-    replace: "entries.length > 0 ? { before: undefined, record: undefined, owner: held } : undefined;",
+    within: "beginning",
+    find: 'entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner } : undefined;',
+    replace: "entries.length > 0 ? { before: undefined, record: undefined, owner } : undefined;",
     proofs: [{ test: together, named: "begins a run that is on record" }],
   },
   {

@@ -15,6 +15,8 @@ import * as SqlFailure from "./SqlFailure.ts";
 import { holding } from "./SqlLease.ts";
 import type { SqlTables } from "./SqlTables.ts";
 import * as SqlFileParts from "./sqlite/SqlFileParts.ts";
+import { columns, encode, inserting, isDriven, templates, templatesWhere, updating } from "./sqlite/SqlFileRow.ts";
+import type { RowStatement } from "./sqlite/SqlNodeSqlite.ts";
 
 /** A record with what its row says beside it. */
 export interface Stored extends SqlParts.Place {
@@ -290,9 +292,6 @@ const updateTogether = `UPDATE {runs} AS r SET version = r.version + 1, owner = 
 const updateWithParts = `WITH u AS (${updateTogether}), p AS (${SqlParts.putWhere("u")})
   SELECT seq FROM u UNION ALL ${SqlParts.foundTogether}`;
 
-/** A statement of one row: its template and values, as `SqlTables.ask` takes them. */
-export type Statement = readonly [template: string, values: ReadonlyArray<string | number | null>];
-
 /**
  * The statement that writes the row of a run under a lease: it changes one row, or none where the row is not of the version any more
  * that was read, or the lease was fenced.
@@ -301,72 +300,16 @@ export const rowStatement = (
   { before, owner, record, runId }: Changed,
   lease: string,
   dialect: SqlTables["dialect"],
-): Statement => {
+): RowStatement => {
   const [template, values] =
-    before === undefined ? inserting(runId, record, owner, dialect) : updating(runId, before, record, owner);
+    before === undefined
+      ? inserting({ record, owner, runId }, dialect.kept)
+      : updating(before, { record, owner, runId });
   return [heldTemplates[template], [...values, lease]];
 };
 
-const inserted =
-  "INSERT INTO {runs} (run_id, version, owner, state, parked, provider, model, started_at, ended_at, broken, record)";
-const isOfVersion = "WHERE run_id = ? AND version = ?";
-const updated = "UPDATE {runs} SET version = ?, state = ?, record = ?";
-
-// Each is a text that is made once: a text that is put together anew is read through before its statement is found.
-const templates = {
-  insert: `${inserted} VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  update: `${updated} ${isOfVersion}`,
-  updateAll: `${updated}, owner = ?, parked = ?, ended_at = ?, broken = ? ${isOfVersion}`,
-} as const;
-
-type Template = keyof typeof templates;
-
-const isHeld = `EXISTS (${holding("")})`;
-
 /** Whether the lease is good is for its row to say: a process that fences it takes its runs over. */
-const heldTemplates: Readonly<Record<Template, string>> = {
-  insert: `${inserted} SELECT ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE ${isHeld}`,
-  update: `${templates.update} AND ${isHeld}`,
-  updateAll: `${templates.updateAll} AND ${isHeld}`,
-};
-
-type Values = readonly [Template, ReadonlyArray<string | number | null>];
-
-const inserting = (
-  runId: string,
-  record: RunRecord,
-  owner: string | undefined,
-  { kept }: SqlTables["dialect"],
-): Values => {
-  const { id, model } = record.provider;
-  const ended = record.end?.at ?? null;
-  const driver = isDriven(record) ? (owner ?? null) : null;
-  const [parked, broken] = [record.parked ?? null, record.incidents.length];
-  return [
-    "insert",
-    [
-      runId,
-      driver,
-      record.state,
-      parked,
-      kept(id),
-      kept(model ?? ""),
-      record.started_at,
-      ended,
-      broken,
-      encode(record),
-    ],
-  ];
-};
-
-const updating = (runId: string, before: Stored, record: RunRecord, owner: string | undefined): Values => {
-  const [kept, next] = [columns(before.record, before.owner), columns(record, owner)];
-  const written = [before.version + 1, record.state, encode(record)];
-  // A column that an index names costs a write of that index, also where its value stays.
-  return next.every((value, index) => value === kept[index])
-    ? ["update", [...written, runId, before.version]]
-    : ["updateAll", [...written, ...next, runId, before.version]];
-};
+const heldTemplates = templatesWhere(`EXISTS (${holding("")})`);
 
 /** Adds a run's row. */
 const insert = Effect.fnUntraced(function* (
@@ -375,7 +318,7 @@ const insert = Effect.fnUntraced(function* (
   record: RunRecord,
   owner: string | undefined,
 ) {
-  const [template, values] = inserting(runId, record, owner, tables.dialect);
+  const [template, values] = inserting({ record, owner, runId }, tables.dialect.kept);
   yield* tables.ask(templates[template], values);
   yield* saveInFile(tables, runId, undefined, record);
 });
@@ -407,19 +350,11 @@ const updateRow = Effect.fnUntraced(function* (
   record: RunRecord,
   owner: string | undefined,
 ) {
-  const [template, values] = updating(runId, before, record, owner);
+  const [template, values] = updating(before, { record, owner, runId });
   const rows = yield* tables.ask(`${templates[template]} RETURNING seq`, values);
   yield* orChanged(rows.length === 1);
   yield* saveInFile(tables, runId, before.record, record);
 });
-
-/** The columns that indexes name. */
-const columns = (record: RunRecord, owner: string | undefined): ReadonlyArray<string | number | null> => [
-  record.state === "ended" ? null : (owner ?? null),
-  record.parked ?? null,
-  record.end?.at ?? null,
-  record.incidents.length,
-];
 
 /** Takes a run off its shelf, which is to go: its record stands in its row from then on. */
 export const unshelve = Effect.fnUntraced(function* (tables: SqlTables, runId: string, stored: Stored) {
@@ -431,9 +366,6 @@ export const unshelve = Effect.fnUntraced(function* (tables: SqlTables, runId: s
   yield* SqlParts.forget(tables, [stored]);
   yield* saveUnshelved(tables, [{ runId, before: undefined, record: stored.record, owner: undefined }]);
 });
-
-/** Whether a process has to drive the run: it has not ended and was not parked. */
-export const isDriven = (record: RunRecord): boolean => record.state !== "ended" && record.parked === undefined;
 
 interface Part {
   readonly run_id: string;
@@ -448,12 +380,3 @@ const plain = (value: unknown): object => {
   if (typeof value !== "object" || value === null) throw new Error("the record is no JSON object");
   return value;
 };
-
-/** Records are plain data already: what the schema would encode to is what they are. */
-const encode = (record: RunRecord): string =>
-  JSON.stringify(
-    // Nearly every record has none of them, and needs no copy.
-    record.incidents.length === 0 && record.questions.length === 0
-      ? record
-      : { ...record, incidents: [], questions: [] },
-  );

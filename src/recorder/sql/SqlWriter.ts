@@ -229,13 +229,14 @@ const written = (
     return { held, runs, refused, kept };
   });
 
+/** A run that begins. Where its id is on record, the statement that adds its row fails. */
+const beginning = (owner: string, { entries }: Entries): Open | undefined =>
+  entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner } : undefined;
+
 /** A run of which this process knows what its row says, or one that begins; undefined where its row has to be read. */
-const usual = (lease: SqlLease, held: string, { entries, runId }: Entries): Open | undefined => {
-  const mine = lease.driven(runId);
-  if (mine === undefined) {
-    // Where the id is on record, the statement that adds the row fails.
-    return entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner: held } : undefined;
-  }
+const usual = (lease: SqlLease, held: string, write: Entries): Open | undefined => {
+  const mine = lease.driven(write.runId);
+  if (mine === undefined) return beginning(held, write);
   // Of a run that was driven under another lease nothing is known any more.
   const { known } = mine;
   if (mine.lease !== held || known?.place === undefined) return undefined;
@@ -327,19 +328,13 @@ export const makeTogether = (
     return (runId, entries, told) => group.take(runId, entries, told);
   });
 
-interface SoonJob extends Entries {
-  readonly told: (isOnRecord: boolean) => void;
-}
-
 /** What a commit is to write. */
 interface Prepared {
   readonly held: Held;
   readonly rows: ReadonlyArray<RowStatement>;
   readonly runs: ReadonlyMap<string, Open>;
-  readonly taken: ReadonlySet<SoonJob>;
+  readonly taken: ReadonlySet<Job>;
 }
-
-const ends = ({ _tag }: RunRecord.Entry): boolean => _tag === "RunEnded";
 
 /** When a group is committed. */
 interface Times {
@@ -355,7 +350,7 @@ class SqlGroup {
   readonly #services: Context.Context<never>;
   readonly #times: Times;
   /** At most `queuedWritesMax`. */
-  #jobs: Array<SoonJob> = [];
+  #jobs: Array<Job> = [];
   #locked = 0;
   /** These are committed soon: one of them is no end. */
   #isDue = false;
@@ -376,7 +371,7 @@ class SqlGroup {
     this.#jobs.push({ runId, entries: checked, told });
     if (this.#isDue) return true;
     // An end that no other run is there to share a commit with waits for nothing.
-    if (!checked.some(ends) || this.#lease.drives <= 1) {
+    if (!checked.some(({ _tag }) => _tag === "RunEnded") || this.#lease.drives <= 1) {
       this.#isDue = true;
       this.#times.soon(() => this.#flush());
     } else if (this.#jobs.length === 1) this.#times.after(endPauseMs, () => this.#flush());
@@ -392,8 +387,7 @@ class SqlGroup {
   #flush(): void {
     const jobs = this.#jobs;
     if (jobs.length === 0) return;
-    const id = this.#lease.steady;
-    const prepared = id === undefined ? undefined : this.#prepared(id, jobs);
+    const prepared = this.#prepared(jobs);
     const made = prepared !== undefined && prepared.rows.length > 0 && this.#database.step?.(prepared.rows);
     if (made === "locked" && !this.#isClosed && this.#locked < lockedMax) {
       this.#locked += 1;
@@ -402,21 +396,30 @@ class SqlGroup {
       return;
     }
     [this.#jobs, this.#locked, this.#isDue] = [[], 0, false];
+    if (made === true) SqlFailure.commits.updateUnsafe(1, this.#services);
     const committed = made === true ? prepared : undefined;
-    if (committed !== undefined) {
-      SqlFailure.commits.updateUnsafe(1, this.#services);
-      remember(this.#lease, committed);
-    }
+    if (committed !== undefined) remember(this.#lease, committed);
     for (const job of jobs) job.told(committed?.taken.has(job) === true);
   }
 
-  #prepared(id: string, jobs: ReadonlyArray<SoonJob>): Prepared {
+  /** Undefined without a lease that is good, and where a write is no data: which one, the other way finds out. */
+  #prepared(jobs: ReadonlyArray<Job>): Prepared | undefined {
+    const id = this.#lease.steady;
+    try {
+      return id === undefined ? undefined : this.#encoded(id, jobs);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #encoded(id: string, jobs: ReadonlyArray<Job>): Prepared {
     const { dialect, textOf } = this.#database.tables;
     const runs = new Map<string, Open>();
-    const taken = new Set<SoonJob>();
+    const taken = new Set<Job>();
     const rows: Array<RowStatement> = [];
     for (const job of jobs) {
-      const run = this.#folded(runs.get(job.runId) ?? this.#open(id, job), job);
+      const found = runs.get(job.runId) ?? this.#open(id, job);
+      const run = found && this.#folded(found, job);
       if (run === undefined) continue;
       runs.set(job.runId, run);
       taken.add(job);
@@ -430,19 +433,16 @@ class SqlGroup {
   }
 
   /** A run that begins, or one of which this process knows what its row says. */
-  #open(id: string, { entries, runId }: SoonJob): Open | undefined {
-    const mine = this.#lease.driven(runId);
-    if (mine === undefined) {
-      return entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner: id } : undefined;
-    }
+  #open(id: string, job: Job): Open | undefined {
+    const mine = this.#lease.driven(job.runId);
+    if (mine === undefined) return beginning(id, job);
     // Of a run that was driven under another lease nothing is known any more.
     if (mine.known === undefined) return undefined;
     return { before: { ...SqlStore.inRow, ...mine.known, owner: id }, record: mine.known.record, owner: id };
   }
 
   /** The run with a write; undefined where the write is refused, or changes what does not stand in the run's own row. */
-  #folded(run: Open | undefined, job: SoonJob): Open | undefined {
-    if (run === undefined) return undefined;
+  #folded(run: Open, job: Job): Open | undefined {
     const folded = { ...run };
     if (apply(folded, job) !== undefined || folded.record === undefined) return undefined;
     return SqlParts.isOneRow(run.before?.record, folded.record) ? folded : undefined;
