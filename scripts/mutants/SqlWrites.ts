@@ -143,6 +143,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: group, named: "where an entry of it holds a cycle" }],
   },
   {
+    name: "a step begins a run under an id by which it is not found",
+    breaks: "a run is lost",
+    within: "take",
+    find: 'if ("reason" in checked || !this.#database.tables.dialect.keeps(runId)) return false;',
+    replace: 'if ("reason" in checked) return false;',
+    proofs: [{ test: group, named: "an id that the file does not keep" }],
+  },
+  {
     name: "a step that finds a row of another version is committed",
     breaks: "one owner of a run",
     within: "#changesOne",

@@ -103,7 +103,7 @@ const reasons: Readonly<Record<RefusedRun["reason"], string>> = {
   differs: "another record of this id is there, and stays",
   foreign_key:
     "it has not ended, and its transcript could not be compared under the key of this store: import into an empty one",
-  unkept: "PostgreSQL keeps no id with NUL or with half of a pair",
+  unkept: "no store keeps an id with half of a pair, and PostgreSQL none with NUL",
 };
 
 const refusedRuns = (named: ReadonlyArray<RefusedRun>, count: number): Effect.Effect<void> => {

@@ -53,6 +53,8 @@ export interface SqlDialect {
   readonly kept: (text: string) => string;
   /** Whether a column keeps a text as it is, so that a row is found by it. */
   readonly keeps: (text: string) => boolean;
+  /** What an id has to be, where a column does not keep it. */
+  readonly keepable: string;
   /** The type of a column that counts rows up. */
   readonly ordinal: Fragment;
 }
@@ -87,7 +89,9 @@ const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
   row: sql.literal("seq, run_id, version, owner, record"),
   knows: { column: sql.literal(""), value: sql.literal("") },
   kept: (text) => text,
-  keeps: () => true,
+  // A text of SQLite is UTF-8, which has no place for half of a pair: two ids would be one.
+  keeps: (text) => text.isWellFormed(),
+  keepable: "a text without half of a pair, which SQLite does not keep",
   ordinal: sql.literal("INTEGER PRIMARY KEY AUTOINCREMENT"),
 });
 
@@ -112,5 +116,6 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
   knows: { column: sql.literal(", knows"), value: sql.literal(", 1") },
   kept: (text) => text.replaceAll("\0", "\uFFFD"),
   keeps: (text) => !text.includes("\0") && text.isWellFormed(),
+  keepable: "a text without NUL and without half of a pair, which PostgreSQL does not keep",
   ordinal: sql.literal("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
 });

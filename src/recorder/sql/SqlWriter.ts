@@ -91,7 +91,7 @@ export const make = (
       Effect.suspend(() => {
         if (entries.length === 0) return Effect.void;
         const checked = SqlEntryCheck.readable(runId, entries);
-        if (!dialect.keeps(runId)) return Effect.fail(invalid(runId, 0, unkept));
+        if (!dialect.keeps(runId)) return Effect.fail(invalid(runId, 0, `.run_id: expected ${dialect.keepable}`));
         if ("reason" in checked) return Effect.fail(checked);
         const done = Deferred.makeUnsafe<void, RecorderError>();
         const told: Told = (_, why) => Deferred.doneUnsafe(done, why === undefined ? Exit.void : Exit.fail(why));
@@ -108,8 +108,6 @@ export const make = (
     // Whether a caller is inside of a transaction that a file has to wait for, its fiber says.
     return { write, together: dialect.name === "postgres" ? together : undefined };
   });
-
-const unkept = ".run_id: expected a text without NUL and without half of a pair, which PostgreSQL does not keep";
 
 const closed = (run_id: string): RecorderError =>
   new RecorderError({ reason: "unavailable", run_id, message: `${run_id}: the recorder is closed` });
@@ -367,7 +365,7 @@ class SqlGroup {
   take(...[runId, entries, told]: Parameters<WriteTogether>): boolean {
     if (this.#isClosed || this.#jobs.length >= queuedWritesMax || this.#lease.steady === undefined) return false;
     const checked = SqlEntryCheck.readable(runId, entries);
-    if ("reason" in checked) return false;
+    if ("reason" in checked || !this.#database.tables.dialect.keeps(runId)) return false;
     this.#jobs.push({ runId, entries: checked, told });
     if (this.#isDue) return true;
     // An end that no other run is there to share a commit with waits for nothing.

@@ -120,6 +120,24 @@ describe("writes of several runs in one step", () => {
     }),
   );
 
+  it.effect("are not taken under an id that the file does not keep, which the other way refuses by its name", () =>
+    Effect.gen(function* () {
+      const { recorder } = yield* opened;
+      for (const id of ["r\ud83d", "\ude00"]) {
+        assert.isUndefined(yield* Folder.together(recorder, id, began(id)));
+        const refused = yield* Effect.flip(recorder.write(id, began(id)));
+        assert.strictEqual(refused.reason, "invalid");
+        assert.match(refused.message, /run_id: expected a text without half of a pair/);
+      }
+      for (const id of ["r\u{1F600}", "r\0", "r'; --"]) {
+        assert.isTrue(yield* Folder.together(recorder, id, began(id)));
+        assert.isTrue(yield* Folder.together(recorder, id, [E.noted(1)]));
+        yield* recorder.write(id, [E.noted(2)]);
+        assert.deepStrictEqual(yield* record(recorder, id), E.folded([...began(id), E.noted(1), E.noted(2)]));
+      }
+    }),
+  );
+
   it.effect("are not taken over a client of the program, which may be inside of a transaction", () =>
     Effect.gen(function* () {
       const { recorder } = yield* Folder.openWithClient({ file: yield* Folder.emptyPath });
