@@ -279,6 +279,16 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
+  it.live("listens on a port that the system gives to nobody else by itself, where any is wanted", () =>
+    Effect.gen(function* () {
+      const served = yield* serve(["--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")]);
+      const port = Number(new URL(served.url).port);
+      assert.isAtLeast(port, 20_000);
+      assert.isBelow(port, 32_768);
+      assert.isTrue(yield* Effect.promise(() => isOpen(served.url)));
+    }),
+  );
+
   it.live("ends with exit code 1 and a reason where a worker dies again and again, and leaves none behind", () =>
     Effect.gen(function* () {
       const served = yield* serve(["--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")]);
@@ -293,7 +303,7 @@ describe("stream-recovery serve --workers", () => {
       };
       served.child.stderr?.on("data", kill);
       kill();
-      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [1, null]);
+      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [1, null], served.stderr());
       assert.match(served.stderr(), /serve: worker 2 has ended 5 times in a row, the last time so: SIGKILL\n/);
       assert.isFalse(yield* Effect.promise(() => isOpen(served.url)));
     }),

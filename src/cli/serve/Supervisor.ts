@@ -7,7 +7,7 @@
  * one that has died from then on. Where the supervisor itself is killed, its
  * workers see their pipe end, take nothing new and end when what runs has ended.
  */
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import { createServer } from "node:net";
 import { Clock, Deferred, Effect, Exit, Redacted, References, type Scope } from "effect";
 import * as SharedMetrics from "../../gateway/api/SharedMetrics.ts";
@@ -96,10 +96,30 @@ const member = Effect.fnUntraced(function* ({ folder, router, secret }: Crew) {
 });
 
 /**
+ * Ports that no system gives to who wants any: Linux gives those from 32,768 on (`ip_local_port_range`), others from 49,152 (RFC 6335,
+ * section 6). Between the look for a free one and the worker that listens on it a connection of anybody would take it.
+ */
+const quietPorts = { first: 20_000, last: 32_767 } as const;
+
+/** How many of them are tried, before any port is good enough. */
+const triesMax = 16;
+
+/**
  * The port that all workers listen on. It is looked for here, so that one which is taken is said once, and so that workers which come
  * later find the port of the first where any was wanted.
  */
 const freePort = ({ host, port }: GatewaySettings): Effect.Effect<number, GatewayError> =>
+  port === 0 ? anyPort(host, triesMax) : openPort(host, port);
+
+const anyPort = (host: string, tries: number): Effect.Effect<number, GatewayError> =>
+  tries === 0
+    ? openPort(host, 0)
+    : Effect.catch(
+        Effect.suspend(() => openPort(host, randomInt(quietPorts.first, quietPorts.last + 1))),
+        () => anyPort(host, tries - 1),
+      );
+
+const openPort = (host: string, port: number): Effect.Effect<number, GatewayError> =>
   Effect.callback((resume) => {
     const server = createServer();
     server.once("error", (error: NodeJS.ErrnoException) => {
