@@ -118,6 +118,7 @@ export const suiteOf = (suite: "quick" | "long" | "postgres" | "all"): ViteUserC
     test: {
       include: suite === "long" ? [...long] : suite === "postgres" ? [...postgres] : [all],
       exclude: suite === "quick" ? [...long, ...postgres] : suite === "all" ? [...postgres] : [],
+      setupFiles: ["test/NodeUndici.ts"],
       ...(suite === "postgres" ? { globalSetup: ["test/recorder/postgres/Server.ts"] } : {}),
       // A worker of the quick suite plays many files: to load effect anew for each took as long as the tests themselves.
       isolate: suite !== "quick",
