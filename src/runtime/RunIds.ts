@@ -30,10 +30,17 @@ const wordOf = (part: number): string =>
 /** Ids that are drawn for one run. A seeded Random may draw what another process has drawn; later draws are the machine's. */
 export const drawsMax = 3;
 
-/** Why an id that is on record is refused: what it means, and what its caller can do. */
+/** Why a store refuses to begin a run under an id: what it means, and what its caller can do. Nearly always the id is on record. */
 export const onRecord = (runId: string, reason: RecorderError["reason"]): string => {
+  if (reason === "invalid") return unkept(runId);
   const found = `runId: expected a new id, got "${runId}", which is on record`;
   if (reason === "corrupt") return `${found}, damaged. Take a new id`;
   if (reason === "fenced" || reason === "owned") return `${found} and driven by another process. Take a new id`;
   return `${found}. Take a new id, leave runId out, or go on with that run by takeUp`;
 };
+
+/** The store has no place for something that begins the run. */
+const unkept = (runId: string): string =>
+  runId.isWellFormed() && !runId.includes("\0")
+    ? `the store of runs cannot keep what begins run "${runId}": expected plain data in provider, budget, group and retryOf`
+    : `runId: expected an id without NUL and without half of a surrogate pair, which the store of runs does not keep, got ${JSON.stringify(runId)}. Take another id, or leave runId out`;

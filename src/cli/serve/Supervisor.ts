@@ -96,10 +96,11 @@ const member = Effect.fnUntraced(function* ({ folder, router, secret }: Crew) {
 });
 
 /**
- * Ports that no system gives to who wants any: Linux gives those from 32,768 on (`ip_local_port_range`), others from 49,152 (RFC 6335,
- * section 6). Between the look for a free one and the worker that listens on it a connection of anybody would take it.
+ * Ports below those that a system hands out by itself: Linux begins at 32,768 (`ip_local_port_range`), other systems at 49,152 (RFC 6335,
+ * section 6), and Kubernetes keeps 30,000 to 32,767 for its services. Between the look for a free port and the first worker's start a
+ * connection may be given any port that the system hands out.
  */
-const quietPorts = { first: 20_000, last: 32_767 } as const;
+const quietPorts = { first: 20_000, last: 29_999 } as const;
 
 /** How many of them are tried, before any port is good enough. */
 const triesMax = 16;

@@ -69,6 +69,21 @@ const sql = Effect.flatMap(emptyPath, (file) => open({ file }));
 
 const stores: Readonly<Record<string, Effect.Effect<Recorder, RecorderError, Scope.Scope>>> = { memory, sql };
 
+describe("An id that a file does not keep", () => {
+  it.effect("is refused by its name before anything is asked of the provider, and another id runs", () =>
+    Effect.gen(function* () {
+      const { seen, stream, watched } = yield* processOver(yield* sql);
+      const { exit, lines } = yield* watched(stream(S.done, "r\ud83d"));
+      assert.strictEqual(S.errorOf(exit)?.reason, "refused");
+      assert.match(S.errorOf(exit)?.message ?? "", /runId: expected an id without NUL .*got "r\\ud83d"/);
+      assert.deepStrictEqual(lines, ["end refused not_retryable"]);
+      assert.deepStrictEqual(seen, { requests: 0, ran: 0 });
+      assert.isTrue(Exit.isSuccess((yield* watched(stream(S.done, "r\u{1F600}"))).exit));
+      assert.deepStrictEqual(seen, { requests: 1, ran: 1 });
+    }),
+  );
+});
+
 for (const [name, store] of Object.entries(stores)) {
   describe(`An id on record, in ${name}`, () => {
     const twice = (title: string, last: S.Step, before: string, inAnother: boolean) =>

@@ -251,7 +251,7 @@ class Connection implements SqlConnection.Connection {
   /** Commits statements that change a row each, or nothing of them. */
   step(rows: ReadonlyArray<RowStatement>): boolean | "locked" {
     try {
-      // A statement outside of a transaction is one by itself, for half of what beginning and committing one takes.
+      // A statement outside of a transaction is one by itself: none has to be begun and committed for it.
       const [only] = rows;
       const isMade = rows.length === 1 && only !== undefined ? this.#changesOne(only) : this.#together(rows);
       if (isMade) this.#checkpoints?.committed(rows.length);
