@@ -10,6 +10,7 @@ const pooler = "test/recorder/postgres/PostgresPooler.test.ts";
 const server = "test/recorder/postgres/PostgresServer.test.ts";
 const deliveries = "test/recorder/postgres/PostgresDeliveries.test.ts";
 const store = "test/recorder/store/RunStore.test.ts";
+const release = "test/recorder/postgres/PostgresRelease.test.ts";
 
 /** The mutants of addresses and roles, of what is demanded of a server, and of what its errors mean. */
 export const mutants: ReadonlyArray<Mutant> = [
@@ -190,5 +191,29 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "if (wrong !== undefined) return Layer.effect(RunRecorder, Effect.fail(badName(wrong)));",
     replace: "",
     proofs: [{ test: store, named: "for GatewayLayers.layer in a program" }],
+  },
+  {
+    name: "a run is given back by two statements at once",
+    breaks: "L10: a process does not lose its own runs",
+    within: "part",
+    find: "if (mine === undefined || this.#isParting(runId)) return undefined;",
+    replace: "if (mine === undefined) return undefined;",
+    proofs: [{ test: release, named: "is not taken from it by a heartbeat that gives it back as well" }],
+  },
+  {
+    name: "a run is claimed again before it is known to be given back",
+    breaks: "L10: a process does not lose its own runs",
+    within: "refusalOf",
+    find: " || lease.isLeaving(runId) ?",
+    replace: " ?",
+    proofs: [{ test: release, named: "giving it back was done and seemed to have failed" }],
+  },
+  {
+    name: "a run that was claimed again is left by the word on the write before that",
+    breaks: "L10: a process does not lose its own runs",
+    within: "leave",
+    find: "if (mine !== as) return;",
+    replace: "",
+    proofs: [{ test: release, named: "stays its own where it hears later that it was parked" }],
   },
 ];

@@ -74,9 +74,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a run that was to be given back while the store was away stays its process's for as long as that lives",
     breaks: "a run is lost",
-    within: "part",
-    find: "if (this.#driven.has(runId)) this.#leaving.add(runId);",
-    replace: "void runId;",
+    within: "stays",
+    find: "else if (this.#leaving.has(runId)) this.#leaving.set(runId, false);",
+    replace: "",
     proofs: [{ test: lease, named: "is given back while the store is away" }],
   },
   {

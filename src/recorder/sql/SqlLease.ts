@@ -101,8 +101,8 @@ export class SqlLease {
   readonly #driven = new Map<string, Driven>();
   readonly #watch: SqlLeaseWatch;
   readonly #listeners = new Set<(runId: string) => boolean>();
-  /** Runs that were to be given back while the store took nothing. */
-  readonly #leaving = new Set<string>();
+  /** Runs that are being given back, or were to be while the store took nothing, with whether a statement for it is under way. */
+  readonly #leaving = new Map<string, boolean>();
   #id: string | undefined;
   /** A new lease that a transaction has made and that is not adopted yet: one that runs meanwhile holds the same. */
   #next: string | undefined;
@@ -241,25 +241,60 @@ export class SqlLease {
     if (needs && this.#needs === 1) this.whenNeeded();
   }
 
-  /** Runs that are to be given back and are not yet. */
+  /** Runs that are to be given back and are not yet, as far as this process knows. */
   get leaving(): ReadonlyArray<string> {
-    return [...this.#leaving];
+    return [...this.#leaving.keys()];
   }
 
-  /** Takes note that a run is to be given back; `leave` says that it was. */
-  part(runId: string): void {
-    if (this.#driven.has(runId)) this.#leaving.add(runId);
+  /** Whether a statement that gives a run back is under way. */
+  #isParting(runId: string): boolean {
+    return this.#leaving.get(runId) === true;
   }
 
-  /** Takes note that this process does not drive a run any more. A run that it has lost stays lost. */
-  leave(runId: string): void {
+  /** Whether a run is to be given back. Until that is known to be done, this process does not claim it again. */
+  isLeaving(runId: string): boolean {
+    return this.#leaving.has(runId);
+  }
+
+  /**
+   * Begins to give a run back; `parted` says that it was, `stays` that it was not. One statement at a time: a second one would take the run
+   * from whoever has claimed it in this process behind the first.
+   *
+   * @returns the run as it is driven here; undefined where there is nothing to give back, or that is under way
+   */
+  part(runId: string): Driven | undefined {
+    const mine = this.#driven.get(runId);
+    if (mine === undefined || this.#isParting(runId)) return undefined;
+    this.#leaving.set(runId, true);
+    return mine;
+  }
+
+  /** Takes note that a run was given back. @param as what `part` has given */
+  parted(runId: string, as: Driven): void {
     this.#leaving.delete(runId);
+    this.leave(runId, as);
+  }
+
+  /** Takes note that a run could not be given back. */
+  stays(runId: string): void {
+    if (!this.#driven.has(runId)) this.#leaving.delete(runId);
+    else if (this.#leaving.has(runId)) this.#leaving.set(runId, false);
+  }
+
+  /**
+   * Takes note that this process does not drive a run any more. A run that it has lost stays lost.
+   *
+   * @param as the run as it was driven when that was written: this process may have claimed it again before it hears of that
+   */
+  leave(runId: string, as: Driven | undefined): void {
+    if (!this.#isParting(runId)) this.#leaving.delete(runId);
     const mine = this.#driven.get(runId);
     if (mine === undefined) return;
     if (mine.lease !== this.#id) {
       this.tell(runId);
       return;
     }
+    if (mine !== as) return;
     this.#driven.delete(runId);
     this.#needs -= 1;
   }

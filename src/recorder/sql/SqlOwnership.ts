@@ -200,7 +200,7 @@ const refusalOf = (lease: SqlLease, held: Held, runId: string, row: Owned | unde
   const mine = lease.driven(runId);
   // The stream that drives the run here does not know yet that it has lost the run, and would write on.
   const isHere = mine !== undefined && mine.lease !== held.id && mine.told === undefined;
-  return row.owner === held.id || isHere ? ("owned" as const) : undefined;
+  return row.owner === held.id || isHere || lease.isLeaving(runId) ? ("owned" as const) : undefined;
 };
 
 /** Gives runs to this process; a damaged one is its error. */
@@ -294,15 +294,12 @@ const standingOf = (
  * heartbeat. This process renews its lease while it lives, so that no other process could take the run.
  */
 export const release = ({ database, lease }: Ownership, runId: string): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    lease.part(runId);
-    return Effect.catch(givenBack(database, lease, runId), ({ reason }) =>
-      Effect.logWarning("a run could not be given back; it will be as soon as the store takes writes", {
-        run_id: runId,
-        reason,
-      }),
-    );
-  });
+  Effect.catch(givenBack(database, lease, runId), ({ reason }) =>
+    Effect.logWarning("a run could not be given back; it will be as soon as the store takes writes", {
+      run_id: runId,
+      reason,
+    }),
+  );
 
 /** Gives the runs back that could not be given back while the store took no writes. */
 export const giveBack = (database: SqlDatabase, lease: SqlLease): Effect.Effect<void, RecorderError> =>
@@ -310,13 +307,15 @@ export const giveBack = (database: SqlDatabase, lease: SqlLease): Effect.Effect<
 
 const givenBack = (database: SqlDatabase, lease: SqlLease, runId: string): Effect.Effect<void, RecorderError> =>
   Effect.suspend(() => {
-    const mine = lease.driven(runId);
+    const mine = lease.part(runId);
     if (mine === undefined) return Effect.void;
     const { runs, sql } = database.tables;
     // There is no such row where another process has the run by now: then it is lost, and stays lost.
     const given = sql`UPDATE ${runs} SET owner = NULL, version = version + 1
       WHERE run_id = ${runId} AND owner = ${mine.lease}`;
-    return Effect.map(database.write(given), () => lease.leave(runId));
+    return Effect.onExit(Effect.asVoid(database.write(given)), (exit) =>
+      Effect.sync(() => (Exit.isSuccess(exit) ? lease.parted(runId, mine) : lease.stays(runId))),
+    );
   });
 
 /**

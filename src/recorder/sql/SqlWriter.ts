@@ -28,7 +28,7 @@ import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
 import * as SqlParts from "./postgres/SqlParts.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFailure from "./SqlFailure.ts";
-import type { Held, SqlLease } from "./SqlLease.ts";
+import type { Driven, Held, SqlLease } from "./SqlLease.ts";
 import * as SqlStore from "./SqlStore.ts";
 import type { RowStatement } from "./sqlite/SqlNodeSqlite.ts";
 
@@ -162,6 +162,8 @@ interface Open {
   owner: string | undefined;
   /** This process has lost the run, and another one has given it back since. */
   readonly isLost?: boolean;
+  /** As this process drove it when the transaction began. */
+  readonly driven?: Driven | undefined;
 }
 
 interface Committed {
@@ -240,7 +242,7 @@ const usual = (lease: SqlLease, held: string, write: Entries): Open | undefined 
   if (mine.lease !== held || known?.place === undefined) return undefined;
   const { base, place, record, version } = known;
   const before = { seq: place.seq, shelf: place.shelf, version, record, owner: held, ...(base && { base }) };
-  return { before, record, owner: held };
+  return { before, record, owner: held, driven: mine };
 };
 
 const open = (
@@ -250,18 +252,18 @@ const open = (
   runId: string,
   head: SqlStore.Head | undefined,
 ): Effect.Effect<Open | RecorderError, SqlError | SqlFailure.RowChanged> => {
-  if (head === undefined) return Effect.succeed({ before: undefined, record: undefined, owner: held });
   const mine = lease.driven(runId);
+  if (head === undefined) return Effect.succeed({ before: undefined, record: undefined, owner: held, driven: mine });
   const isLost = mine !== undefined && mine.lease !== held;
   if (head.owner !== null && (isLost || head.owner !== held)) return Effect.succeed(refused("fenced", runId));
   const owner = head.owner ?? undefined;
   if (!isLost && mine?.known?.version === head.version) {
     const before = { ...SqlStore.placeOf(head), ...mine.known, owner };
-    return Effect.succeed({ before, record: before.record, owner });
+    return Effect.succeed({ before, record: before.record, owner, driven: mine });
   }
   const lossFirst = (damage: RecorderError) => Effect.succeed(isLost ? refused("fenced", runId) : damage);
   return SqlStore.load(database.tables, runId).pipe(
-    Effect.map((stored) => ({ before: stored, record: stored?.record, owner, isLost })),
+    Effect.map((stored) => ({ before: stored, record: stored?.record, owner, isLost, driven: mine })),
     Effect.catchIf((error) => error instanceof RecorderError, lossFirst),
   );
 };
@@ -299,7 +301,7 @@ const remember = (
     }
     if (run.record === undefined) continue;
     if (run.owner !== held.id) {
-      lease.leave(runId);
+      lease.leave(runId, run.driven);
       continue;
     }
     const version = (run.before?.version ?? 0) + Number(run.record !== run.before?.record);
@@ -434,9 +436,9 @@ class SqlGroup {
   #open(id: string, job: Job): Open | undefined {
     const mine = this.#lease.driven(job.runId);
     if (mine === undefined) return beginning(id, job);
-    // Of a run that was driven under another lease nothing is known any more.
     if (mine.known === undefined) return undefined;
-    return { before: { ...SqlStore.inRow, ...mine.known, owner: id }, record: mine.known.record, owner: id };
+    const before = { ...SqlStore.inRow, ...mine.known, owner: id };
+    return { before, record: mine.known.record, owner: id, driven: mine };
   }
 
   /** The run with a write; undefined where the write is refused, or changes what does not stand in the run's own row. */
