@@ -7,9 +7,16 @@
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { Duplex } from "node:stream";
+import { createSecureContext } from "node:tls";
 import { type Clock, Effect, Redacted } from "effect";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
-import { GatewayError, type GatewaySettings, type ListenTls } from "./config/GatewayOptions.ts";
+import {
+  GatewayError,
+  type GatewayOptions,
+  type GatewaySettings,
+  type ListenTls,
+  settingsOf,
+} from "./config/GatewayOptions.ts";
 import { Access } from "./log/AccessRecord.ts";
 import { ClientResponse, errorBody } from "./proxy/ClientResponse.ts";
 import { noProxy } from "./routing/Address.ts";
@@ -97,6 +104,15 @@ const certified = <A>(make: () => A): Effect.Effect<A, GatewayError> =>
     try: make,
     catch: () => new GatewayError({ reason: "bad_option", message: "tls: expected a certificate and its key (PEM)" }),
   });
+
+/** Whether a gateway could listen with these options, but for its address, which may be taken. */
+export const check = (options: GatewayOptions): Effect.Effect<void, GatewayError> =>
+  Effect.suspend((): Effect.Effect<unknown, GatewayError> => {
+    const settings = settingsOf(options);
+    if (settings instanceof GatewayError) return Effect.fail(settings);
+    const { tls } = settings;
+    return tls === undefined ? Effect.void : certified(() => createSecureContext(keyOf(tls)));
+  }).pipe(Effect.asVoid);
 
 /** Gives a server that listens its new limits, and a certificate that was renewed. */
 export const reconfigured = (server: Server, { limits, tls }: GatewaySettings): Effect.Effect<void, GatewayError> =>

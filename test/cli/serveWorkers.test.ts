@@ -1,7 +1,7 @@
 /**
  * `serve --workers`: real processes behind one port, which are killed, reloaded and stopped.
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
@@ -289,23 +289,75 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
-  it.live("ends with exit code 1 and a reason where a worker dies again and again, and leaves none behind", () =>
-    Effect.gen(function* () {
-      const served = yield* serve(["--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")]);
-      const kill = () => {
-        const pid = workersOf(served).get(2);
-        if (pid === undefined) return;
+  /** Kills workers, now and with each word of the log: each again and again. */
+  const killing = (served: Served, workers: ReadonlyArray<number>) => {
+    const kill = () => {
+      for (const worker of workers) {
+        const pid = workersOf(served).get(worker);
+        if (pid === undefined) continue;
         try {
           process.kill(pid, "SIGKILL");
         } catch {
           // It is dead already.
         }
-      };
-      served.child.stderr?.on("data", kill);
-      kill();
+      }
+    };
+    served.child.stderr?.on("data", kill);
+    kill();
+  };
+
+  it.live("ends with exit code 1 and a reason where its workers die again and again, and leaves none behind", () =>
+    Effect.gen(function* () {
+      const served = yield* serve(["--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")]);
+      yield* logged(served, /a worker serves/, 2);
+      killing(served, [1, 2]);
       assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [1, null], served.stderr());
-      assert.match(served.stderr(), /serve: worker 2 has ended 5 times in a row, the last time so: SIGKILL\n/);
+      assert.match(served.stderr(), /serve: worker [12] has ended 5 times in a row, the last time so: SIGKILL\n/);
       assert.isFalse(yield* Effect.promise(() => isOpen(served.url)));
+    }),
+  );
+
+  it.live("serves on where one worker dies again and again, and tries its place less often", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({});
+      const db = join(yield* folder, "runs.db");
+      const served = yield* serve(["--port", "0", "--workers", "2", "--db", db, ...urls(server.url)]);
+      yield* logged(served, /a worker serves/, 2);
+      killing(served, [2]);
+      yield* logged(served, /a worker has ended, and is replaced worker=2 how=SIGKILL pause_ms=30000/);
+      assert.strictEqual((yield* post(served.url, "openai-chat", {})).status, 200);
+    }),
+  );
+
+  it.live("replaces a worker that was told to end as often as that is said, and takes none of it for a death", () =>
+    Effect.gen(function* () {
+      const served = yield* serve(["--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")]);
+      for (let ended = 1; ended <= 6; ended += 1) {
+        yield* logged(served, /a worker serves/, 1 + ended);
+        process.kill(workersOf(served).get(2) ?? 0, "SIGTERM");
+        yield* logged(served, /a worker has ended, and is replaced worker=2 how="exit code 0" pause_ms=0/, ended);
+      }
+    }),
+  );
+
+  it.live("starts a replacement with what its siblings have, whatever the file says that needs a restart", () =>
+    Effect.gen(function* () {
+      const dir = yield* folder;
+      const config = join(dir, "gateway.json");
+      const write = (name: string, more: object) =>
+        writeFileSync(config, JSON.stringify({ db: join(dir, name), ...more }));
+      const server = yield* FaultProvider.make({});
+      write("runs.db", {});
+      const served = yield* serve(["--config", config, "--port", "0", "--workers", "2", ...urls(server.url)]);
+      yield* logged(served, /a worker serves/, 2);
+      // No worker would start by itself on this address: a token is needed for it.
+      write("others.db", { listen: { host: "0.0.0.0" }, prices: { m: { input: 1, output: 1 } } });
+      served.child.kill("SIGHUP");
+      yield* logged(served, /the configuration was read again; these need a restart: host, db, prices/);
+      for (const pid of workersOf(served).values()) process.kill(pid, "SIGKILL");
+      yield* logged(served, /a worker serves/, 4);
+      assert.strictEqual((yield* post(served.url, "openai-chat", {})).status, 200);
+      assert.isFalse(existsSync(join(dir, "others.db")));
     }),
   );
 

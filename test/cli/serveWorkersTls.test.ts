@@ -87,6 +87,26 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
+  it.live("keeps the certificate that it has where the next one is half written, for replacements too", () =>
+    Effect.gen(function* () {
+      const dir = yield* folder;
+      const [cert, key] = [join(dir, "cert.pem"), join(dir, "key.pem")];
+      writeFileSync(cert, Certificates.localhost);
+      writeFileSync(key, Certificates.key);
+      const args = ["--port", "0", "--workers", "2", "--db", join(dir, "runs.db"), "--tls-cert", cert, "--tls-key", key];
+      const served = yield* serve(args);
+      yield* logged(served, /a worker serves/, 2);
+      writeFileSync(key, Certificates.key.slice(0, 80));
+      served.child.kill("SIGHUP");
+      yield* logged(served, /the configuration is not taken, and the last one stays: tls: expected a certificate/);
+      for (const pid of workersOf(served).values()) process.kill(pid, "SIGKILL");
+      yield* logged(served, /a worker serves/, 4);
+      const url = served.stdout().trim().replace("listening on ", "");
+      const agent = yield* agentOf(served, url, 1);
+      assert.strictEqual((yield* asked(`${url}/livez`, { agent })).response.statusCode, 200);
+    }),
+  );
+
   it.live("starts as many as there are cores where it is told auto", () =>
     Effect.gen(function* () {
       const served = yield* serve(["--port", "0", "--workers", "auto", "--db", join(yield* folder, "runs.db")]);

@@ -4,6 +4,7 @@
 import { Effect, Queue, type Scope } from "effect";
 import type { GatewayError } from "../../gateway/config/GatewayOptions.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
+import { fixedIn } from "./FixedOptions.ts";
 import { type Given, programOf } from "./ServeProgram.ts";
 
 /** What takes other options for the requests that come from then on. */
@@ -50,9 +51,3 @@ const reread = Effect.fnUntraced(function* (given: Given, started: ProgramOption
     ),
   );
 });
-
-/** What stands behind the gateway was made when it started. */
-const fixedIn = (started: ProgramOptions, next: ProgramOptions): ReadonlyArray<string> =>
-  (["db", "onQuestion", "holdMs", "keepRuns", "keepRunsMax", "leaseMs", "logFormat", "workers"] as const).filter(
-    (name) => started[name] !== next[name],
-  );

@@ -13,11 +13,13 @@ import { Clock, Deferred, Effect, Exit, Redacted, References, type Scope } from 
 import * as SharedMetrics from "../../gateway/api/SharedMetrics.ts";
 import { GatewayError, type GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
+import * as OpenPort from "../../gateway/OpenPort.ts";
 import type { BusEnvelope } from "../../gateway/workers/BusEnvelope.ts";
 import { BusRouter } from "../../gateway/workers/BusRouter.ts";
 import { portTo } from "../../gateway/workers/ProcessChannel.ts";
 import * as WorkerBus from "../../gateway/workers/WorkerBus.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import { asStarted } from "./FixedOptions.ts";
 import * as ProgramWire from "./ProgramWire.ts";
 import { turnMs, turnsMax } from "./Pulse.ts";
 import * as Restarts from "./Restarts.ts";
@@ -165,6 +167,11 @@ class Crew {
     return [...this.#living.values()];
   }
 
+  /** Whether one of them serves. */
+  get serves(): boolean {
+    return this.living.some(({ ready }) => Deferred.isDoneUnsafe(ready));
+  }
+
   get drainMs(): number {
     return this.#program.limits?.drainMs ?? drainMsDefault;
   }
@@ -216,11 +223,16 @@ class Crew {
     else this.#configuring.get(worker)?.(message);
   }
 
-  /** Every worker has the same options before and after: they were checked here, as each of them checks them. */
+  /**
+   * Every worker has the same options before and after: they are checked here, as each of them checks them, so that a worker which takes a
+   * place starts with options that can be, and with those that need a restart as its siblings have them.
+   */
   readonly configure = Effect.fnUntraced({ self: this }, function* (this: Crew, program: ProgramOptions) {
+    const next = asStarted(this.#program, program);
+    yield* OpenPort.check(next);
     this.#configurations += 1;
     const id = this.#configurations;
-    this.#program = program;
+    this.#program = next;
     const encoded = ProgramWire.encode(program);
     const said = yield* Effect.forEach(this.living, (worker) => this.#configured(worker, id, encoded), {
       concurrency: "unbounded",
@@ -262,11 +274,13 @@ const kept = Effect.fnUntraced(function* (
   const keeping = Effect.gen(function* () {
     let deaths = Restarts.none;
     for (;;) {
-      const { end, servedMs, url } = yield* life(crew, worker, first);
+      const { end, isOrdered, servedMs, url } = yield* life(crew, worker, first);
+      // The gateway has not started yet.
       const isFirst = url === undefined && !(yield* Deferred.isDone(first));
       if (isFirst && end.refused !== undefined)
         return { reason: end.refused.mayPass ? "store" : "refused", message: end.refused.message } as const;
-      const next = Restarts.died(deaths, servedMs, end.refused?.mayPass);
+      const mayPass = end.refused?.mayPass === true;
+      const next = Restarts.died(deaths, { servedMs, mayPass, isOrdered, isAlone: isFirst || !crew.serves });
       const how = end.refused?.message ?? end.how;
       if (next === "give_up") {
         const message = `worker ${worker} has ended ${Restarts.deathsMax} times in a row, the last time so: ${how}`;
@@ -302,7 +316,8 @@ const life = Effect.fnUntraced(function* (crew: Crew, worker: number, first: Def
   }
   const { end } = yield* url === undefined || !answers ? ended : Effect.raceFirst(ended, watched(started));
   crew.ended(started);
-  return { end, url, servedMs: url === undefined ? 0 : monotonicMs(clock) - readyAt };
+  const isOrdered = Deferred.isDoneUnsafe(started.draining) && end.isClean;
+  return { end, isOrdered, url, servedMs: url === undefined ? 0 : monotonicMs(clock) - readyAt };
 });
 
 /** Kills a worker that hangs. While it starts it may be busy for long, with the tables of a large store. */

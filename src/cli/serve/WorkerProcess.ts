@@ -42,6 +42,8 @@ export const prepare = (workers: number): Effect.Effect<void> =>
 export interface WorkerEnd {
   /** `exit code 1` or the name of a signal. */
   readonly how: string;
+  /** By itself, and with exit code 0. */
+  readonly isClean: boolean;
   /** Why it could not start, in its own words. */
   readonly refused: Refusal | undefined;
 }
@@ -107,12 +109,12 @@ export const fork = (worker: number, heard: (message: Heard) => void): WorkerPro
   });
   // Node tells of a process that could not be started by this event alone.
   handle.on("error", (error) => {
-    Deferred.doneUnsafe(started.exited, Effect.succeed({ how: error.message, refused }));
+    Deferred.doneUnsafe(started.exited, Effect.succeed({ how: error.message, isClean: false, refused }));
   });
   handle.on("exit", (code, signal) => {
     // node:cluster gives no signal as an empty one.
     const how = signal ? String(signal) : `exit code ${code}`;
-    Deferred.doneUnsafe(started.exited, Effect.succeed({ how, refused }));
+    Deferred.doneUnsafe(started.exited, Effect.succeed({ how, isClean: code === 0 && !signal, refused }));
   });
   return started;
 };

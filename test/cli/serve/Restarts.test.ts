@@ -1,11 +1,16 @@
 import { assert, describe, it } from "@effect/vitest";
 import * as Restarts from "../../../src/cli/serve/Restarts.ts";
 
+const crash: Restarts.Death = { servedMs: 0, mayPass: false, isOrdered: false, isAlone: true };
+
 /** What is done behind each death of a place, in order. */
-const pauses = (served: ReadonlyArray<number>): ReadonlyArray<number | "give_up"> => {
+const pauses = (
+  served: ReadonlyArray<number>,
+  death: Partial<Restarts.Death> = {},
+): ReadonlyArray<number | "give_up"> => {
   let deaths = Restarts.none;
   return served.map((servedMs) => {
-    const next = Restarts.died(deaths, servedMs);
+    const next = Restarts.died(deaths, { ...crash, ...death, servedMs });
     if (next === "give_up") return next;
     deaths = next.deaths;
     return next.pauseMs;
@@ -37,7 +42,7 @@ describe("the replacement of a worker that has died", () => {
   it("goes on for as long as the store is away, which counts as no death", () => {
     let deaths = Restarts.none;
     const next = (mayPass: boolean) => {
-      const found = Restarts.died(deaths, 0, mayPass);
+      const found = Restarts.died(deaths, { ...crash, mayPass });
       if (found === "give_up") return found;
       deaths = found.deaths;
       return found.pauseMs;
@@ -45,5 +50,22 @@ describe("the replacement of a worker that has died", () => {
     assert.deepStrictEqual([next(false), next(false)], [0, 250]);
     for (let times = 0; times < 2 * Restarts.deathsMax; times += 1) assert.strictEqual(next(true), 5_000);
     assert.deepStrictEqual([next(false), next(false), next(false)], [500, 1_000, "give_up"]);
+  });
+
+  it("is tried less often, and not given up, while a sibling serves", () => {
+    const often = [0, 0, 0, 0, 0, 0, 0];
+    assert.deepStrictEqual(pauses(often, { isAlone: false }), [0, 250, 500, 1_000, 30_000, 30_000, 30_000]);
+    let deaths = Restarts.none;
+    const next = (isAlone: boolean) => {
+      const found = Restarts.died(deaths, { ...crash, isAlone });
+      if (found !== "give_up") deaths = found.deaths;
+      return found === "give_up" ? found : found.pauseMs;
+    };
+    for (const _ of often) next(false);
+    assert.strictEqual(next(true), "give_up", "the sibling has died as well");
+  });
+
+  it("is at once behind an end by order, however often, which counts as no death", () => {
+    assert.deepStrictEqual(pauses([0, 0, 0, 0, 0, 0, 0, 0], { isOrdered: true }), [0, 0, 0, 0, 0, 0, 0, 0]);
   });
 });
