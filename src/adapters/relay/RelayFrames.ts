@@ -106,6 +106,9 @@ export class RelayFrames {
     // `complete` already rests on the clean end: bytes behind the marker do not change it.
     this.#failed?.chunks.push(this.#take(this.#pendingBytes));
     if (end.complete && this.#pendingBytes > 0) last.push({ bytes: this.#take(this.#pendingBytes), observation: tail });
+    const cut = end.complete ? undefined : last.at(-1);
+    // What is written behind it, by a seam, a cursor or a keep-alive, would be a part of its event.
+    if (cut !== undefined) last[last.length - 1] = { ...cut, bytes: joined([cut.bytes, lineEnds(cut.bytes)]) };
     return { parts: last, end };
   }
 
@@ -254,6 +257,13 @@ const relayedOf = (came: CursorPart, bytes: RelayPart["bytes"], keeps: boolean, 
   const relayed = cursor === undefined ? { bytes, observation } : { bytes, observation, cursor };
   if (!keeps) return relayed;
   return fold === undefined ? { ...relayed, decoded: came } : { ...relayed, decoded: came, fold };
+};
+
+/** The line ends that an event lacks, of which the bytes ended too soon. */
+const lineEnds = (event: Uint8Array): Uint8Array<ArrayBuffer> => {
+  const end = String.fromCharCode(...event.subarray(-4));
+  if (/(?:\n\n|\n\r\n)$/.test(end)) return empty;
+  return new TextEncoder().encode(/(?:\n|[\r\n]\r)$/.test(end) ? "\n" : "\n\n");
 };
 
 const LF = 10;

@@ -57,6 +57,26 @@ describe("RelayFrames", () => {
     });
   }
 
+  it("ends the last event of a body that has ended before its line ends: what comes behind it is no part of it", () => {
+    for (const protocol of protocols.ids) {
+      const events = Answers.render(protocol, 1, { content: [{ text: 3 }] });
+      const frames = events.map((event) => (typeof event.frame === "string" ? event.frame : ""));
+      for (const nl of ["\n", "\r\n", "\r"]) {
+        const text = Buffer.from(frames.slice(0, -3).join("").replaceAll("\n", nl)).toString("latin1");
+        for (let less = 0; less <= 2 * nl.length; less += 1) {
+          const body = text.slice(0, text.length - less);
+          const { end, parts } = cut(protocol, [Uint8Array.from(Buffer.from(body, "latin1"))]);
+          const said = `${protocol} ${JSON.stringify(nl)} less ${less}`;
+          assert.isFalse(end.complete, said);
+          const given = together(parts);
+          assert.isTrue(given.startsWith(body), said);
+          assert.match(given.slice(body.length), /^\n{0,2}$/, said);
+          assert.match(`${given}data: {}`.replaceAll(/\r\n?/g, "\n"), /\n\ndata: \{\}$/, said);
+        }
+      }
+    }
+  });
+
   it("gives the line feed of a CRLF to the event that it ends", () => {
     const events = ["hello", " there", "!"].map((content) => `data: ${chat({ content })}\r\n\r\n`);
     const frames = new RelayFrames(Decoder.make(protocols.get("openai-chat")));

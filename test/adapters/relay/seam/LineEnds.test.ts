@@ -47,3 +47,28 @@ describe("a stream of CRLF lines that breaks between CR and LF", () => {
         }).pipe(Effect.provide(layer)),
       );
 });
+
+describe("a stream that ends cleanly before the line ends of its last event", () => {
+  for (const protocol of protocols.ids)
+    for (const nl of ["\n", "\r\n", "\r"])
+      it.live(`${protocol}, ${JSON.stringify(nl)}: is gone on with behind that event, and not inside of it`, () =>
+        Effect.gen(function* () {
+          const lines = written(protocol, answer, { number: 1, piece: 7 }).map((it) => it.replaceAll("\n", nl));
+          const begins = lines.findIndex((event) => readAs(protocol, event).text !== "");
+          const shown = lines.slice(0, begins + 6);
+          for (let cut = 1; cut <= 2 * nl.length; cut += 1) {
+            const events = [...shown.slice(0, -1), (shown.at(-1) ?? "").slice(0, -cut)];
+            const model: Replies = (asked, number) =>
+              asked.quote === undefined
+                ? { events }
+                : { events: written(protocol, honestly(answer, asked), { number, piece: 7 }) };
+            const got = yield* Effect.scoped(played(planOf(protocol), model));
+            const first = events.join("");
+            assert.deepStrictEqual([got.end, got.asked.length], ["end", 2], `less ${cut}`);
+            assert.strictEqual(got.text.slice(0, first.length), first);
+            assert.match(got.text.slice(first.length - 4), /^[^]{0,4}?(\r\n|\n|\r)(\r\n|\n|\r)/, `less ${cut}`);
+            assert.strictEqual(readAs(protocol, got.text).text, answer.text, `less ${cut}`);
+          }
+        }).pipe(Effect.provide(layer)),
+      );
+});
