@@ -186,6 +186,10 @@ const attaching = Effect.fnUntraced(function* (
   const serving = {
     hasRequest: (key: string) => attachments.hasRequest(key),
     hasRun: (runId: string, holder: string) => attachments.found(runId, holder) !== undefined,
+    ends: (runId: string, holder: string) => {
+      const run = attachments.found(runId, holder);
+      if (typeof run === "object") attachments.cancel(run);
+    },
     now: () => monotonicMs(clock),
     serve,
   };

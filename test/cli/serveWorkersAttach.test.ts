@@ -273,6 +273,32 @@ describe("a client of several workers that comes back", () => {
     }),
   );
 
+  it.live("is told to come back where the run's worker is late, which ends the run as soon as it goes on", () =>
+    Effect.gen(function* () {
+      const provider = yield* providerOf(events);
+      const served = yield* started(provider.at);
+      const first = yield* chat(served, 1);
+      const { run, sent } = yield* leaves(served, provider, first, 3);
+      const { agent } = yield* connected(served, 2);
+      const asked = (method: string) =>
+        clientOf(`${served.url}/recovery/streams/${run}`, { agent, headers: credential, method });
+      const owner = workersOf(served).get(1) ?? 0;
+      process.kill(owner, "SIGSTOP");
+      for (const method of ["GET", "HEAD", "DELETE"]) {
+        const got = yield* whole(asked(method));
+        assert.strictEqual(got.head?.statusCode, 503, method);
+        assert.strictEqual(got.head?.headers["x-recovery-refused"], "unheard");
+        assert.strictEqual(got.head?.headers["retry-after"], "1");
+      }
+      process.kill(owner, "SIGCONT");
+      // Nobody asks again.
+      yield* polled(Effect.sync(() => (sent.isClosed() ? true : undefined)));
+      const [ended] = yield* streams(served, 2, (runs) => runs.length === 0);
+      assert.isUndefined(ended);
+      assert.strictEqual((yield* whole(asked("DELETE"))).head?.statusCode, 404);
+    }),
+  );
+
   it.live(
     "is one of twenty that repeat at once at three workers: one has the run, each of the others one of its own",
     () =>

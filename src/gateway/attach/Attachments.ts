@@ -345,7 +345,7 @@ export class Attachments {
   }
 
   /** Serves a sibling's run of a name. */
-  streamedElsewhere(asked: StreamWish, client: ClientResponse): Effect.Effect<HopResult> {
+  streamedElsewhere(asked: StreamWish, client: ClientResponse): Effect.Effect<HopResult | "unheard"> {
     return this.#listeners.siblings?.streamed(asked, client) ?? Effect.succeed("none");
   }
 

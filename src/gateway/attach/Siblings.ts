@@ -8,11 +8,11 @@
  * Two requests that come at the same moment at two workers, neither saying that it repeats the other, are two runs, as they are in one
  * process. A repeat that comes before the word of its run is a run of its own; that word is under way for as long as a message takes.
  */
-import { Effect, Schema, type Scope } from "effect";
+import { Effect, Result, Schema, type Scope } from "effect";
 import { Label } from "../../domain/Limits.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import type { WorkerBus } from "../workers/WorkerBus.ts";
-import { query } from "../workers/WorkerMessage.ts";
+import { notice, query } from "../workers/WorkerMessage.ts";
 import type { AttachWish } from "./AttachWish.ts";
 import { HeldElsewhere } from "./HeldElsewhere.ts";
 import { type HopAsked, HopKey, type HopWish, type StreamWish } from "./HopMessage.ts";
@@ -20,7 +20,7 @@ import { type HopResult, hop } from "./HopRequest.ts";
 import type { HopSetting } from "./HopResponse.ts";
 import { type HopServing, listening, socketOf } from "./HopServer.ts";
 
-/** A worker that does not say within so long, in milliseconds, has no such run. */
+/** A worker that does not say within so long, in milliseconds, is late. A repeat is a run of its own then. */
 const askMs = 1_000;
 
 /** Whether a worker has a run of a request's key. */
@@ -31,6 +31,9 @@ const streamKnown = query("stream_known", Schema.Struct({ run_id: Label, holder:
   replyMs: askMs,
 });
 
+/** The user of a run has stopped it. A worker that is late obeys as soon as it goes on. */
+const streamEnds = notice("stream_ends", Schema.Struct({ run_id: Label, holder: HopKey }));
+
 /** Whether the socket of a hop's client is silent. */
 const hopSilent = query("hop_silent", Schema.Natural, Schema.Boolean);
 
@@ -38,6 +41,8 @@ const hopSilent = query("hop_silent", Schema.Natural, Schema.Boolean);
 export interface SiblingServing extends Pick<HopServing, "run" | "serve">, Pick<HopSetting, "now"> {
   readonly hasRequest: (key: string) => boolean;
   readonly hasRun: (runId: string, holder: string) => boolean;
+  /** Ends a run of this worker in its user's name, where there is such a run. */
+  readonly ends: (runId: string, holder: string) => void;
   /** As it is configured now. */
   readonly slowMs: () => number;
 }
@@ -71,11 +76,12 @@ export class Siblings {
     { self: this },
     function* (
       this: Siblings,
-      { hasRequest, hasRun, now, run, serve, slowMs }: SiblingServing,
+      { ends, hasRequest, hasRun, now, run, serve, slowMs }: SiblingServing,
     ): Effect.fn.Return<void, never, Scope.Scope> {
       const bus = this.#bus;
       yield* bus.replies(repeatKnown, (key) => Effect.sync(() => hasRequest(key)));
       yield* bus.replies(streamKnown, ({ holder, run_id }) => Effect.sync(() => hasRun(run_id, holder)));
+      yield* bus.on(streamEnds, ({ holder, run_id }) => ends(run_id, holder));
       const setting = ({ hop: id, worker }: HopAsked): HopSetting => ({
         ...{ now, slowMs: slowMs() },
         // A worker that is late says nothing of its client; with one that is gone its clients are, too.
@@ -113,16 +119,26 @@ export class Siblings {
     },
   );
 
-  /** Gives a client the response of a sibling's run by its name. */
+  /**
+   * Gives a client the response of a sibling's run by its name.
+   *
+   * @returns `unheard` where none that says something has it, and one says nothing now. That one is told of a run's end all the same.
+   */
   readonly streamed = Effect.fnUntraced(
     { self: this },
-    function* (this: Siblings, asked: StreamWish, client: ClientResponse): Effect.fn.Return<HopResult> {
-      const { holder, run_id } = asked;
-      for (const { value, worker } of yield* this.#bus.askOthers(streamKnown, { holder, run_id })) {
-        const result = value ? yield* this.#hop(worker, client, asked) : "none";
+    function* (this: Siblings, asked: StreamWish, client: ClientResponse): Effect.fn.Return<HopResult | "unheard"> {
+      const { holder, method, run_id } = asked;
+      const saying = (worker: number) =>
+        Effect.map(Effect.result(this.#bus.ask(streamKnown, { holder, run_id }, worker)), (said) => ({ worker, said }));
+      const all = yield* Effect.forEach(this.#bus.others(), saying, { concurrency: "unbounded" });
+      for (const { said, worker } of all) {
+        const has = Result.isSuccess(said) && said.success;
+        const result = has ? yield* this.#hop(worker, client, asked) : "none";
         if (result !== "none") return result;
       }
-      return "none";
+      const silent = all.filter(({ said }) => Result.isFailure(said) && isUnheard(said.failure.reason));
+      if (method === "DELETE") for (const { worker } of silent) this.#bus.tell(streamEnds, { holder, run_id }, worker);
+      return silent.length === 0 ? "none" : "unheard";
     },
   );
 
@@ -140,3 +156,6 @@ export class Siblings {
     );
   }
 }
+
+/** Whether a worker lives that has not replied. One that has died has no runs any more. */
+const isUnheard = (reason: string): boolean => reason === "late" || reason === "busy";

@@ -7,7 +7,7 @@
  */
 import { Effect } from "effect";
 import type { RelayRequest } from "../../adapters/relay/RelayTransport.ts";
-import { broken, evicted, noMethod, noSuchByte, unknown } from "../delivery/StreamRefusals.ts";
+import { broken, evicted, noMethod, noSuchByte, unheard, unknown } from "../delivery/StreamRefusals.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import type { TrafficMeter } from "../proxy/TrafficMeter.ts";
 import type { Address } from "../routing/Address.ts";
@@ -103,13 +103,15 @@ const answered = Effect.fnUntraced(function* (
     { _tag: "Stream", run_id, holder, method, from: from ?? null },
     client,
   );
-  if (elsewhere !== "none") return elsewhere;
+  if (elsewhere !== "none" && elsewhere !== "unheard") return elsewhere;
+  // A client that is told that there is no such stream asks no more, and its run may go on.
+  const nowhere = elsewhere === "unheard" ? unheard : unknown;
   const delivered = yield* attachments.deliveries?.streamed(
     { run_id, method, from },
     attachments.returning(asked, client),
   ) ?? none;
   if (delivered !== "none") return delivered;
-  if (method !== "DELETE" || cancels === undefined || !(yield* cancels(run_id, holder))) return unknown;
+  if (method !== "DELETE" || cancels === undefined || !(yield* cancels(run_id, holder))) return nowhere;
   client.head({ status: 204, statusText: "", headers: [noStore] });
   yield* client.end;
   return "served";

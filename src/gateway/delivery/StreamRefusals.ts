@@ -47,3 +47,12 @@ export const unreached: Refused = {
   reason: "unreached",
   message: "The gateway that drives this run could not be told; try again.",
 };
+
+/** A worker that lives does not reply. */
+export const unheard: Refused = {
+  status: 503,
+  reason: "unheard",
+  message:
+    "A process of this gateway does not say now whether it has this stream; try again. A DELETE reaches it as soon as it goes on.",
+  headers: [["retry-after", "1"]],
+};

@@ -301,17 +301,27 @@ const serve = (
   );
 };
 
+/** What a file is asked to take once its disk was full, in bytes: no less than the pages that a write of a run changes. */
+const roomBytes = 32 * 1024;
+
 /**
- * Writes a page although its value stays: a lock is met as by any other write, and so is a full disk by a file. On a server such a write finds
- * room inside of its page: where the disk was full, a row as long as a run's is written too and taken back.
+ * Writes a page although its value stays: a lock is met as by any other write, and so is a full disk by a file. Such a write finds room
+ * inside of a page of a server, or of a file's journal, where the disk has none for a run: where it was full, as much as a run is written too.
  */
 const probe = (database: SqlDatabase): Effect.Effect<void, RecorderError> =>
   Effect.suspend(() => {
     const { dialect, meta, sql } = database.tables;
     const written = sql`UPDATE ${meta} SET value = value WHERE name = 'schema_version'`;
-    const isLong = database.isFull && dialect.name === "postgres";
-    const found = isLong ? Effect.andThen(SqlRoom.tried(database.tables), written) : written;
-    return Effect.map(database.write(found), () => {
+    if (!database.isFull) return Effect.asVoid(database.write(written));
+    const isServer = dialect.name === "postgres";
+    const found = isServer
+      ? database.write(Effect.andThen(SqlRoom.tried(database.tables), written))
+      : // What a file takes back has not come to its journal. A row that a process leaves there by its death is the next one's.
+        Effect.andThen(
+          database.write(sql`INSERT OR REPLACE INTO ${meta} (name, value) VALUES ('room', ${"x".repeat(roomBytes)})`),
+          database.write(sql`DELETE FROM ${meta} WHERE name = 'room'`),
+        );
+    return Effect.map(found, () => {
       database.isFull = false;
     });
   });

@@ -253,7 +253,7 @@ describe("a repeat at another worker", () => {
       const hops: Array<number> = [];
       for (const [at, siblings] of all.entries())
         yield* siblings?.serve({
-          ...{ now: () => 0, slowMs: () => 60_000, hasRequest: () => true, hasRun: () => false },
+          ...{ now: () => 0, slowMs: () => 60_000, hasRequest: () => true, hasRun: () => false, ends: () => undefined },
           run: (its) => void Effect.runFork(its),
           serve: (_, its) => {
             hops.push(at + 1);

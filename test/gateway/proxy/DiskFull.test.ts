@@ -3,12 +3,14 @@
  */
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
-import { Context, Effect } from "effect";
+import { Context, Effect, Result } from "effect";
 import { StoreHealth } from "../../../src/gateway/api/StoreHealth.ts";
 import { unrecordedHeader } from "../../../src/gateway/proxy/StoreWord.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { Answers } from "../../../src/testing/index.ts";
 import { eventually, turn } from "../../Polling.ts";
 import { filled, smallDisk } from "../../SmallDisk.ts";
+import * as E from "../../recorder/Entries.ts";
 import { ask, stage, whole } from "../attach/AttachCases.ts";
 
 /** A call would wait for the store. */
@@ -35,6 +37,13 @@ describe("a gateway whose file of runs has a full disk", () => {
         assert.include([undefined, "disk_full"], said);
       }
       assert.strictEqual((yield* Context.get(it.services, StoreHealth).state).reason, "disk_full");
+      // It is not said to have room where none is for a run.
+      const recorder = Context.get(it.services, RunRecorder);
+      for (let looks = 0; looks < 5; looks += 1) {
+        const room = yield* Effect.result(recorder.probe ?? Effect.void);
+        const id = `behind-${looks}`;
+        if (Result.isSuccess(room)) yield* recorder.write(id, [E.begun(id), E.attempt(1), E.ended()]);
+      }
       sent.finish();
       for (const client of clients) {
         const { body, broken } = yield* whole(client);
