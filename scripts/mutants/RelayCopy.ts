@@ -72,4 +72,15 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "void empty;",
     proofs: [{ test: limits, named: "sends a head before anything else" }],
   },
+  {
+    name: "an event that ended before its line ends stays open",
+    breaks: "what counts as shown can be read",
+    within: "end",
+    find: "if (cut !== undefined) last[last.length - 1] =",
+    replace: "if (cut !== undefined && end.complete) last[last.length - 1] =",
+    proofs: [
+      { test: "test/adapters/relay/RelayFrames.test.ts", named: "before its line ends" },
+      { test: "test/adapters/relay/seam/LineEnds.test.ts", named: "behind that event, and not inside of it" },
+    ],
+  },
 ];

@@ -271,4 +271,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "if (run.record?.parked !== undefined) run.owner = undefined;",
     proofs: [{ test: "test/recorder/sql/SqlRunRecorder.test.ts", named: "stays claimed while it is parked" }],
   },
+  {
+    name: "a file whose disk was full is well by a short change to a page that is there",
+    breaks: "it is said that what is shown is not on record, DESIGN 18",
+    within: "asMuch",
+    find: 'const asMuch = "x".repeat(32 * 1024);',
+    replace: 'const asMuch = "";',
+    proofs: [{ test: "test/gateway/proxy/DiskFull.test.ts", named: "shows text to its end and says so" }],
+  },
 ];

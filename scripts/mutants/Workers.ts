@@ -11,6 +11,8 @@ const pacing = "test/recorder/sql/SqlPacing.test.ts";
 const pulse = "test/cli/serve/Pulse.test.ts";
 const wire = "test/cli/serve/ProgramWire.test.ts";
 const lease = "test/recorder/sql/SqlLease.test.ts";
+const serving = "test/cli/serveWorkers.test.ts";
+const serveTls = "test/cli/serveWorkersTls.test.ts";
 const processes = "test/cli/serveWorkersRepeats.test.ts";
 
 /** The mutants of what workers share beside runs, and of their supervisor. */
@@ -252,8 +254,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a worker that cannot live is started for ever",
     breaks: "L10",
     within: "died",
-    find: 'if (now >= deathsMax) return "give_up";',
-    replace: "",
+    find: 'return isAlone ? "give_up" : {',
+    replace: 'return isAlone && now < 0 ? "give_up" : {',
     proofs: [{ test: restarts, named: "at last never" }],
   },
   {
@@ -303,5 +305,37 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: `const [from, to] = [\`\${process}.\``,
     replace: "const [from, to] = [process",
     proofs: [{ test: lease, named: "no other lease is" }],
+  },
+  {
+    name: "a place that cannot live ends the siblings that serve",
+    breaks: "a user's worst day: a lost run",
+    within: "died",
+    find: 'return isAlone ? "give_up" : {',
+    replace: 'return isAlone || now > 0 ? "give_up" : {',
+    proofs: [{ test: restarts, named: "while a sibling serves" }],
+  },
+  {
+    name: "a worker that was told to end counts as one that has died",
+    breaks: "a user's worst day: a lost run",
+    within: "died",
+    find: "if (isOrdered) return",
+    replace: "if (isOrdered && mayPass) return",
+    proofs: [{ test: restarts, named: "behind an end by order" }],
+  },
+  {
+    name: "a replacement starts with what its siblings do not have",
+    breaks: "workers share one store",
+    within: "configure",
+    find: "const next = asStarted(this.#program, program);",
+    replace: "const next = { ...asStarted(this.#program, program), ...program };",
+    proofs: [{ test: serving, named: "with what its siblings have" }],
+  },
+  {
+    name: "a certificate that does not go with its key is told to the workers",
+    breaks: "a reload that is refused stays refused",
+    within: "configure",
+    find: "yield* OpenPort.check(next);",
+    replace: "",
+    proofs: [{ test: serveTls, named: "where the next one is half written" }],
   },
 ];

@@ -1,6 +1,7 @@
 /**
  * `serve --workers`: real processes behind one port, which are killed, reloaded and stopped.
  */
+import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -12,6 +13,7 @@ import { FaultProvider } from "../../src/testing/index.ts";
 import { clientOf, whole } from "../gateway/attach/AttachCases.ts";
 import { bodies, post, send } from "../gateway/GatewayCases.ts";
 import { eventually, polled } from "../Polling.ts";
+import { bin } from "./CommandLine.ts";
 import { folder, type Served, serve } from "./ServeProcess.ts";
 import { connected, logged, workersOf } from "./Workers.ts";
 
@@ -355,7 +357,10 @@ describe("stream-recovery serve --workers", () => {
       served.child.kill("SIGHUP");
       yield* logged(served, /the configuration was read again; these need a restart: host, db, prices/);
       for (const pid of workersOf(served).values()) process.kill(pid, "SIGKILL");
-      yield* logged(served, /a worker serves/, 4);
+      yield* Effect.raceFirst(
+        logged(served, /a worker serves/, 4),
+        Effect.promise(() => served.exited),
+      );
       assert.strictEqual((yield* post(served.url, "openai-chat", {})).status, 200);
       assert.isFalse(existsSync(join(dir, "others.db")));
     }),
@@ -386,6 +391,21 @@ describe("stream-recovery serve --workers", () => {
         assert.isTrue((yield* Effect.promise(() => got)).broken);
         assert.isFalse(yield* Effect.promise(() => isOpen(served.url)));
       }
+    }),
+  );
+
+  it.live("says so where it is a worker of node:cluster itself, as under a process manager", () =>
+    Effect.gen(function* () {
+      const args = ["serve", "--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")];
+      const manager = `const cluster = require("node:cluster");
+        cluster.setupPrimary(${JSON.stringify({ exec: bin, args, execArgv: [] })});
+        cluster.fork().on("exit", (code) => process.exit(code));`;
+      const ended = spawnSync(process.execPath, ["-e", manager], {
+        encoding: "utf8",
+        env: { ...process.env, NODE_NO_WARNINGS: "1" },
+      });
+      assert.strictEqual(ended.status, 2, ended.stderr);
+      assert.match(ended.stderr, /^serve: workers: this process was started by node:cluster.*\n$/);
     }),
   );
 

@@ -1,7 +1,7 @@
 /**
  * `serve --workers`: a client that comes back at another worker is given the response of its run.
  */
-import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -284,13 +284,15 @@ describe("a client of several workers that comes back", () => {
         clientOf(`${served.url}/recovery/streams/${run}`, { agent, headers: credential, method });
       const owner = workersOf(served).get(1) ?? 0;
       process.kill(owner, "SIGSTOP");
-      for (const method of ["GET", "HEAD", "DELETE"]) {
-        const got = yield* whole(asked(method));
-        assert.strictEqual(got.head?.statusCode, 503, method);
-        assert.strictEqual(got.head?.headers["x-recovery-refused"], "unheard");
-        assert.strictEqual(got.head?.headers["retry-after"], "1");
+      const got = yield* Effect.ensuring(
+        Effect.forEach(["GET", "HEAD", "DELETE"], (method) => whole(asked(method))),
+        Effect.sync(() => process.kill(owner, "SIGCONT")),
+      );
+      for (const { head } of got) {
+        assert.strictEqual(head?.statusCode, 503);
+        assert.strictEqual(head?.headers["x-recovery-refused"], "unheard");
+        assert.strictEqual(head?.headers["retry-after"], "1");
       }
-      process.kill(owner, "SIGCONT");
       // Nobody asks again.
       yield* polled(Effect.sync(() => (sent.isClosed() ? true : undefined)));
       const [ended] = yield* streams(served, 2, (runs) => runs.length === 0);
@@ -445,18 +447,20 @@ describe("a client of several workers that comes back", () => {
         killed.child.kill("SIGKILL");
         yield* Effect.promise(() => killed.exited);
         assert.isTrue(existsSync(join(tmp, left)));
-        // Not of a process that has died, or no folder at all.
-        const alive = `stream-recovery-workers-${process.pid}-living`;
-        mkdirSync(join(tmp, alive));
-        chmodSync(join(tmp, alive), 0o700);
-        writeFileSync(join(tmp, "stream-recovery-workers-1234567-file"), "");
+        // Not of a process that has died, of one that is not seen from here, or no folder at all.
+        const among = left.split("-")[4] ?? "";
+        const stay = [`${process.pid}-${among}-living`, "1234567-elsewhere-dead"].map(
+          (it) => `stream-recovery-workers-${it}`,
+        );
+        for (const name of stay) mkdirSync(join(tmp, name), { mode: 0o700 });
+        const file = `stream-recovery-workers-1234567-${among}-file`;
+        writeFileSync(join(tmp, file), "");
         const served = yield* started(provider.at, { env });
         assert.notInclude(folders(), left);
-        assert.include(folders(), alive);
-        assert.include(folders(), "stream-recovery-workers-1234567-file");
+        for (const name of [...stay, file]) assert.include(folders(), name);
         served.child.kill("SIGTERM");
         yield* Effect.promise(() => served.exited);
-        assert.lengthOf(folders(), 2);
+        assert.lengthOf(folders(), 3);
       }),
   );
 });

@@ -93,14 +93,28 @@ describe("stream-recovery serve --workers", () => {
       const [cert, key] = [join(dir, "cert.pem"), join(dir, "key.pem")];
       writeFileSync(cert, Certificates.localhost);
       writeFileSync(key, Certificates.key);
-      const args = ["--port", "0", "--workers", "2", "--db", join(dir, "runs.db"), "--tls-cert", cert, "--tls-key", key];
+      const args = [
+        "--port",
+        "0",
+        "--workers",
+        "2",
+        "--db",
+        join(dir, "runs.db"),
+        "--tls-cert",
+        cert,
+        "--tls-key",
+        key,
+      ];
       const served = yield* serve(args);
       yield* logged(served, /a worker serves/, 2);
       writeFileSync(key, Certificates.key.slice(0, 80));
       served.child.kill("SIGHUP");
       yield* logged(served, /the configuration is not taken, and the last one stays: tls: expected a certificate/);
       for (const pid of workersOf(served).values()) process.kill(pid, "SIGKILL");
-      yield* logged(served, /a worker serves/, 4);
+      yield* Effect.raceFirst(
+        logged(served, /a worker serves/, 4),
+        Effect.promise(() => served.exited),
+      );
       const url = served.stdout().trim().replace("listening on ", "");
       const agent = yield* agentOf(served, url, 1);
       assert.strictEqual((yield* asked(`${url}/livez`, { agent })).response.statusCode, 200);

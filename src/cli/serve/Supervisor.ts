@@ -7,6 +7,7 @@
  * one that has died from then on. Where the supervisor itself is killed, its
  * workers see their pipe end, take nothing new and end when what runs has ended.
  */
+import cluster from "node:cluster";
 import { randomBytes, randomInt } from "node:crypto";
 import { createServer } from "node:net";
 import { Clock, Deferred, Effect, Exit, Redacted, References, type Scope } from "effect";
@@ -51,12 +52,16 @@ const tellMs = 1_000;
 /** A worker takes a configuration within so long, in milliseconds. */
 const configureMs = 10_000;
 
+const inCluster =
+  "workers: this process was started by node:cluster, as by a process manager's cluster mode, and can start none: serve with one worker, or start it by itself";
+
 /** Starts so many workers. They drain, and end, when the scope is closed. */
 export const make = Effect.fn("Supervisor.make")(function* (
   given: ProgramOptions,
   settings: GatewaySettings,
   workers: number,
 ): Effect.fn.Return<Supervisor | GivenUp, GatewayError, Scope.Scope> {
+  if (cluster.isWorker) return yield* new GatewayError({ reason: "bad_option", message: inCluster });
   const port = yield* freePort(settings);
   const folder = yield* WorkersFolder.make;
   const crew = new Crew({ ...given, port }, { workers, folder, logLevel: yield* References.MinimumLogLevel });

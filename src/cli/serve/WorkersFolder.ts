@@ -2,9 +2,10 @@
  * Makes the folder in which the workers of one supervisor find each other's sockets. No other user may enter it.
  *
  * A supervisor that is killed leaves its folder behind, and the next one of the same user that starts takes it away: its name says whose it
- * was, and that process lives no more.
+ * was, and that process lives no more. Containers may share a temporary folder, and a process of one is not seen by another: of a process of
+ * another namespace nothing is known, and its folder stays.
  */
-import { chmodSync, lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, lstatSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Effect, type Scope } from "effect";
@@ -19,7 +20,7 @@ export const make: Effect.Effect<string | undefined, never, Scope.Scope> = Effec
   Effect.suspend(() => {
     try {
       removeStale();
-      const folder = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
+      const folder = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-${namespace()}-`));
       chmodSync(folder, 0o700);
       return Effect.succeed(folder);
     } catch (error) {
@@ -32,13 +33,23 @@ export const make: Effect.Effect<string | undefined, never, Scope.Scope> = Effec
   (folder) => Effect.sync(() => folder !== undefined && remove(folder)),
 );
 
+/** The processes among which this one has its number: a name for them on Linux, the same one everywhere else. */
+const namespace = (): string => {
+  try {
+    return Number(/\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? 0).toString(36);
+  } catch {
+    return "0";
+  }
+};
+
 const removeStale = (): void => {
+  const own = namespace();
   for (const name of readdirSync(tmpdir())
     .filter((it) => it.startsWith(prefix))
     .slice(0, lookedMax)) {
-    const pid = Number(/^(\d+)-/.exec(name.slice(prefix.length))?.[1]);
+    const [, pid = "0", among] = /^(\d+)-([\da-z]+)-/.exec(name.slice(prefix.length)) ?? [];
     const path = join(tmpdir(), name);
-    if (Number.isInteger(pid) && pid > 0 && !isAlive(pid) && isOwn(path)) remove(path);
+    if (among === own && Number(pid) > 0 && !isAlive(Number(pid)) && isOwn(path)) remove(path);
   }
 };
 

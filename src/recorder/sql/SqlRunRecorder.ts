@@ -301,8 +301,8 @@ const serve = (
   );
 };
 
-/** What a file is asked to take once its disk was full, in bytes: no less than the pages that a write of a run changes. */
-const roomBytes = 32 * 1024;
+/** What a file is asked to take once its disk was full: no less than the pages that a write of a run changes, which are 7 of 4 KiB. */
+const asMuch = "x".repeat(32 * 1024);
 
 /**
  * Writes a page although its value stays: a lock is met as by any other write, and so is a full disk by a file. Such a write finds room
@@ -318,7 +318,7 @@ const probe = (database: SqlDatabase): Effect.Effect<void, RecorderError> =>
       ? database.write(Effect.andThen(SqlRoom.tried(database.tables), written))
       : // What a file takes back has not come to its journal. A row that a process leaves there by its death is the next one's.
         Effect.andThen(
-          database.write(sql`INSERT OR REPLACE INTO ${meta} (name, value) VALUES ('room', ${"x".repeat(roomBytes)})`),
+          database.write(sql`INSERT OR REPLACE INTO ${meta} (name, value) VALUES ('room', ${asMuch})`),
           database.write(sql`DELETE FROM ${meta} WHERE name = 'room'`),
         );
     return Effect.map(found, () => {

@@ -9,8 +9,8 @@ import { unrecordedHeader } from "../../../src/gateway/proxy/StoreWord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { Answers } from "../../../src/testing/index.ts";
 import { eventually, turn } from "../../Polling.ts";
-import { filled, smallDisk } from "../../SmallDisk.ts";
 import * as E from "../../recorder/Entries.ts";
+import { filled, smallDisk } from "../../SmallDisk.ts";
 import { ask, stage, whole } from "../attach/AttachCases.ts";
 
 /** A call would wait for the store. */

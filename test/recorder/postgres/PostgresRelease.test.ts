@@ -39,7 +39,9 @@ const aBeat = (proxy: StatementProxy.StatementProxy) => {
   const from = proxy.statements.length;
   const isOver = () => {
     const since = proxy.statements.slice(from);
-    return since.slice(since.findIndex((sql) => beat.test(sql))).includes("COMMIT") && since.some((sql) => beat.test(sql));
+    return (
+      since.slice(since.findIndex((sql) => beat.test(sql))).includes("COMMIT") && since.some((sql) => beat.test(sql))
+    );
   };
   return polled(Effect.sync(() => (isOver() ? true : undefined)));
 };
