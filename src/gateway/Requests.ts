@@ -135,7 +135,9 @@ const spokenBy = (
   refused: Refused | undefined,
   { settings }: RequestServing,
 ): UpstreamName | undefined =>
-  refused?.status === 426 || refused?.status === 405 ? wayOf(address, headers, settings).upstream : undefined;
+  refused?.status === 426 || refused?.status === 405 || refused?.status === 501
+    ? wayOf(address, headers, settings).upstream
+    : undefined;
 
 interface RoutedRequest
   extends Way,

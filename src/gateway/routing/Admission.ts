@@ -18,7 +18,7 @@ export interface Admitted {
 
 /** A request that may not go on, and why, in words for the person who set the client up. */
 export interface Refused {
-  readonly status: 400 | 401 | 403 | 404 | 405 | 410 | 413 | 426 | 429 | 500 | 502 | 503 | 504;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 410 | 413 | 426 | 429 | 500 | 501 | 502 | 503 | 504;
   readonly reason: string;
   readonly message: string;
   /** Headers that the status demands. */
@@ -66,6 +66,9 @@ export const admit = (
 const unserved = ({ headers, method }: RequestHead): Refused | undefined => {
   // Both send a request back as it came, its credentials too, to whatever asked for it.
   if (method === "TRACE" || method === "TRACK") return { ...noMethod, headers: [["allow", methods]] };
+  // Node takes `chunked` off, and nothing else: a body of another coding would be sent on as if it had none.
+  const codings = valuesOf(headers, "transfer-encoding").flatMap((value) => value.split(","));
+  if (codings.some((word) => !/^(?:chunked|)$/i.test(word.trim()))) return noCoding;
   const upgrades = valuesOf(headers, "upgrade").flatMap((value) => value.split(","));
   // A server may leave these two unanswered (RFC 9110, 7.8), and Java's client asks for h2c with every request.
   const asked = upgrades
@@ -79,6 +82,13 @@ const unserved = ({ headers, method }: RequestHead): Refused | undefined => {
 const methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 const noMethod: Refused = { status: 405, reason: "method", message: "The gateway does not serve this method." };
+
+/** RFC 9112, 6.1: a server that does not know a coding says so. */
+const noCoding: Refused = {
+  status: 501,
+  reason: "coding",
+  message: "The gateway takes bodies in chunks and with a length: send this one without another Transfer-Encoding.",
+};
 
 const noUpgrade: Refused = {
   status: 426,

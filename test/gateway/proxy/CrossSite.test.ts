@@ -226,6 +226,28 @@ describe("what the gateway does not serve", () => {
     }),
   );
 
+  it.live("takes no body of a transfer coding that it would send on as if it had none", () =>
+    Effect.gen(function* () {
+      const { at, seen } = yield* hostile();
+      const { gateway } = yield* front(at);
+      const ask = (coding: string) =>
+        Effect.promise(() =>
+          raw(
+            gateway.port,
+            `POST /v1/responses HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: ${coding}\r\nconnection: close\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+          ),
+        );
+      for (const coding of ["gzip, chunked", "x-lz ,chunked"]) {
+        const got = yield* ask(coding);
+        assert.match(got, /^HTTP\/1\.1 501 /, coding);
+        assert.match(got, /\r\nx-recovery-refused: coding\r\n/i);
+        assert.match(got, /"message":"stream-recovery gateway: .*without another Transfer-Encoding/);
+      }
+      assert.lengthOf(seen, 0);
+      assert.match(yield* ask("Chunked"), /^HTTP\/1\.1 200 /);
+    }),
+  );
+
   it.live("asks for its token and its name first", () =>
     Effect.gen(function* () {
       const { at } = yield* hostile();
