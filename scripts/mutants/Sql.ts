@@ -274,9 +274,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a file whose disk was full is well by a short change to a page that is there",
     breaks: "it is said that what is shown is not on record, DESIGN 18",
-    within: "asMuch",
-    find: 'const asMuch = "x".repeat(32 * 1024);',
-    replace: 'const asMuch = "";',
+    within: "probe",
+    find: "if (!database.isFull) return",
+    replace: 'if (!database.isFull || dialect.name !== "postgres") return',
     proofs: [{ test: "test/gateway/proxy/DiskFull.test.ts", named: "shows text to its end and says so" }],
   },
 ];
