@@ -195,9 +195,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a run is given back by two statements at once",
     breaks: "L10: a process does not lose its own runs",
-    within: "part",
-    find: "if (mine === undefined || this.#isParting(runId)) return undefined;",
-    replace: "if (mine === undefined) return undefined;",
+    within: "begins",
+    find: "if (this.#runs.get(runId)?.isUnderWay === true) return false;",
+    replace: "",
     proofs: [{ test: release, named: "is not taken from it by a heartbeat that gives it back as well" }],
   },
   {

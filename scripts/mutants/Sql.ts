@@ -74,9 +74,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a run that was to be given back while the store was away stays its process's for as long as that lives",
     breaks: "a run is lost",
-    within: "stays",
-    find: "else if (this.#leaving.has(runId)) this.#leaving.set(runId, false);",
-    replace: "",
+    within: "failed",
+    find: "if (isDriven) this.#runs.set",
+    replace: "if (isDriven && as === undefined) this.#runs.set",
     proofs: [{ test: lease, named: "is given back while the store is away" }],
   },
   {

@@ -326,8 +326,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a replacement starts with what its siblings do not have",
     breaks: "workers share one store",
     within: "configure",
-    find: "const next = asStarted(this.#program, program);",
-    replace: "const next = { ...asStarted(this.#program, program), ...program };",
+    find: "const next = asStarted(before, program);",
+    replace: "const next = { ...asStarted(before, program), ...program };",
     proofs: [{ test: serving, named: "with what its siblings have" }],
   },
   {

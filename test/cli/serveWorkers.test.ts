@@ -337,7 +337,7 @@ describe("stream-recovery serve --workers", () => {
       for (let ended = 1; ended <= 6; ended += 1) {
         yield* logged(served, /a worker serves/, 1 + ended);
         process.kill(workersOf(served).get(2) ?? 0, "SIGTERM");
-        yield* logged(served, /a worker has ended, and is replaced worker=2 how="exit code 0" pause_ms=0/, ended);
+        yield* logged(served, /a worker has ended, and is replaced worker=2 how="exit code 0" pause_ms=1000/, ended);
       }
     }),
   );

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { lookMsOf } from "../../src/gateway/GatewayRecovery.ts";
+import { SqlLeaseWatch } from "../../src/recorder/sql/lease/SqlLeaseWatch.ts";
 import { beatsInLease } from "../../src/recorder/sql/SqlLease.ts";
-import { SqlLeaseWatch } from "../../src/recorder/sql/SqlLeaseWatch.ts";
 
 /** A step of the play, in milliseconds. */
 const stepMs = 50;

@@ -77,7 +77,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["shared"],
     [""],
     ["transfer", "retention"],
-    ["export", "sql/entry", "sql/sqlite", "sql/postgres"],
+    ["export", "sql/entry", "sql/lease", "sql/sqlite", "sql/postgres"],
     ["sql"],
     ["delivery"],
     ["postgres"],

@@ -2,7 +2,7 @@
  * Cuts a response body into the events that it consists of, each with its own bytes and what it proves.
  *
  * A decoder reads the bytes too and says how many of them each event took; the bytes themselves are never rewritten. The parts
- * of a body, laid end to end in their order, are the body.
+ * of a body, laid end to end in their order, are the body; behind one that ends before its last event's line ends stand those that it lacks.
  */
 
 import type { Failure } from "../../domain/Failure.ts";

@@ -19,6 +19,9 @@ const storePauseMs = 5_000;
 /** The pause before the next start of a place that cannot live while its siblings serve, in milliseconds. */
 export const placePauseMs = 30_000;
 
+/** The pause before the next start of a worker that was told to end soon after its own, in milliseconds. */
+const orderedPauseMs = 1_000;
+
 /** The deaths of one place in a row. */
 export interface Deaths {
   readonly inRow: number;
@@ -44,7 +47,8 @@ export interface Death {
 
 /** Counts a death. An end by order is none, and neither is a start that found the store away: they say nothing of the worker. */
 export const died = (before: Deaths, { isAlone, isOrdered, mayPass, servedMs }: Death): Replacement => {
-  if (isOrdered) return { deaths: before, pauseMs: 0 };
+  // Whoever tells each new worker to end must not have the next one started without a pause.
+  if (isOrdered) return { deaths: before, pauseMs: servedMs >= steadyMs ? 0 : orderedPauseMs };
   if (mayPass) return { deaths: before, pauseMs: storePauseMs };
   const { inRow } = before;
   const now = servedMs >= steadyMs ? 1 : inRow + 1;

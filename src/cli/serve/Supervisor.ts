@@ -233,7 +233,8 @@ class Crew {
    * place starts with options that can be, and with those that need a restart as its siblings have them.
    */
   readonly configure = Effect.fnUntraced({ self: this }, function* (this: Crew, program: ProgramOptions) {
-    const next = asStarted(this.#program, program);
+    const before = this.#program;
+    const next = asStarted(before, program);
     yield* OpenPort.check(next);
     this.#configurations += 1;
     const id = this.#configurations;
@@ -243,7 +244,10 @@ class Crew {
       concurrency: "unbounded",
     });
     const wrong = said.find((it) => it?.wrong !== undefined)?.wrong;
-    if (wrong !== undefined) return yield* new GatewayError({ reason: "bad_option", message: wrong });
+    if (wrong !== undefined) {
+      this.#program = before;
+      return yield* new GatewayError({ reason: "bad_option", message: wrong });
+    }
     return [...new Set(said.flatMap((it) => it?.restarts ?? []))];
   });
 

@@ -33,10 +33,12 @@ export const make: Effect.Effect<string | undefined, never, Scope.Scope> = Effec
   (folder) => Effect.sync(() => folder !== undefined && remove(folder)),
 );
 
-/** The processes among which this one has its number: a name for them on Linux, the same one everywhere else. */
+/** The processes among which this one has its number, in a few characters: a socket's path may not be long. Off Linux they are one. */
 const namespace = (): string => {
   try {
-    return Number(/\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? 0).toString(36);
+    return Number(/\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? 0)
+      .toString(36)
+      .slice(-4);
   } catch {
     return "0";
   }
@@ -44,13 +46,12 @@ const namespace = (): string => {
 
 const removeStale = (): void => {
   const own = namespace();
-  for (const name of readdirSync(tmpdir())
-    .filter((it) => it.startsWith(prefix))
-    .slice(0, lookedMax)) {
-    const [, pid = "0", among] = /^(\d+)-([\da-z]+)-/.exec(name.slice(prefix.length)) ?? [];
-    const path = join(tmpdir(), name);
-    if (among === own && Number(pid) > 0 && !isAlive(Number(pid)) && isOwn(path)) remove(path);
-  }
+  const named = readdirSync(tmpdir()).flatMap((name) => {
+    const [, pid = "0", among] =
+      (name.startsWith(prefix) && /^(\d+)-([\da-z]+)-/.exec(name.slice(prefix.length))) || [];
+    return among === own ? [{ path: join(tmpdir(), name), pid: Number(pid) }] : [];
+  });
+  for (const { path, pid } of named.slice(0, lookedMax)) if (pid > 0 && !isAlive(pid) && isOwn(path)) remove(path);
 };
 
 /** A link is none: what it points to is somebody's else. */

@@ -52,7 +52,6 @@ export const unreached: Refused = {
 export const unheard: Refused = {
   status: 503,
   reason: "unheard",
-  message:
-    "A process of this gateway does not say now whether it has this stream; try again. A DELETE reaches it as soon as it goes on.",
+  message: "A process of this gateway does not say now whether it has this stream; try again.",
   headers: [["retry-after", "1"]],
 };

@@ -10,9 +10,10 @@ import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
 import { RecorderError } from "../RecorderError.ts";
 import type { RunRecord } from "../RunRecord.ts";
+import { type LeaseStanding, SqlLeaseWatch, type WatchedLease } from "./lease/SqlLeaseWatch.ts";
+import { SqlLeaving } from "./lease/SqlLeaving.ts";
 import type { Base, Place } from "./postgres/SqlParts.ts";
 import { RowChanged } from "./SqlFailure.ts";
-import { type LeaseStanding, SqlLeaseWatch, type WatchedLease } from "./SqlLeaseWatch.ts";
 import type { SqlTables } from "./SqlTables.ts";
 
 /** Most records of driven runs that are kept in memory beside their rows, so that a write need not read them. */
@@ -101,8 +102,7 @@ export class SqlLease {
   readonly #driven = new Map<string, Driven>();
   readonly #watch: SqlLeaseWatch;
   readonly #listeners = new Set<(runId: string) => boolean>();
-  /** Runs that are being given back, or were to be while the store took nothing, with whether a statement for it is under way. */
-  readonly #leaving = new Map<string, boolean>();
+  readonly #leaving = new SqlLeaving<Driven>();
   #id: string | undefined;
   /** A new lease that a transaction has made and that is not adopted yet: one that runs meanwhile holds the same. */
   #next: string | undefined;
@@ -243,12 +243,7 @@ export class SqlLease {
 
   /** Runs that are to be given back and are not yet, as far as this process knows. */
   get leaving(): ReadonlyArray<string> {
-    return [...this.#leaving.keys()];
-  }
-
-  /** Whether a statement that gives a run back is under way. */
-  #isParting(runId: string): boolean {
-    return this.#leaving.get(runId) === true;
+    return this.#leaving.all;
   }
 
   /** Whether a run is to be given back. Until that is known to be done, this process does not claim it again. */
@@ -257,28 +252,30 @@ export class SqlLease {
   }
 
   /**
-   * Begins to give a run back; `parted` says that it was, `stays` that it was not. One statement at a time: a second one would take the run
-   * from whoever has claimed it in this process behind the first.
+   * Begins to give a run back; `parted` says that it was, `stays` that it was not.
    *
    * @returns the run as it is driven here; undefined where there is nothing to give back, or that is under way
    */
   part(runId: string): Driven | undefined {
+    const as = this.#driven.get(runId);
+    return as !== undefined && this.#leaving.begins(runId, as) ? as : undefined;
+  }
+
+  /**
+   * Takes note that a run was given back.
+   *
+   * @param as what `part` has given
+   * @param wasOwned the statement has found the run: as nobody here could claim it meanwhile, whatever is known of it is of before
+   */
+  parted(runId: string, as: Driven, wasOwned: boolean): void {
+    this.#leaving.done(runId, as);
     const mine = this.#driven.get(runId);
-    if (mine === undefined || this.#isParting(runId)) return undefined;
-    this.#leaving.set(runId, true);
-    return mine;
+    this.leave(runId, wasOwned && mine?.lease === as.lease ? mine : as);
   }
 
-  /** Takes note that a run was given back. @param as what `part` has given */
-  parted(runId: string, as: Driven): void {
-    this.#leaving.delete(runId);
-    this.leave(runId, as);
-  }
-
-  /** Takes note that a run could not be given back. */
-  stays(runId: string): void {
-    if (!this.#driven.has(runId)) this.#leaving.delete(runId);
-    else if (this.#leaving.has(runId)) this.#leaving.set(runId, false);
+  /** Takes note that a run could not be given back. @param as what `part` has given */
+  stays(runId: string, as: Driven): void {
+    this.#leaving.failed(runId, as, this.#driven.has(runId));
   }
 
   /**
@@ -287,7 +284,7 @@ export class SqlLease {
    * @param as the run as it was driven when that was written: this process may have claimed it again before it hears of that
    */
   leave(runId: string, as: Driven | undefined): void {
-    if (!this.#isParting(runId)) this.#leaving.delete(runId);
+    this.#leaving.forget(runId);
     const mine = this.#driven.get(runId);
     if (mine === undefined) return;
     if (mine.lease !== this.#id) {

@@ -15,11 +15,11 @@ import { monotonicMs } from "../MonotonicTime.ts";
 import { waitedUntil } from "../Orphan.ts";
 import { type RecorderError, refused } from "../RecorderError.ts";
 import type { RunRecord } from "../RunRecord.ts";
+import type { LeaseStanding } from "./lease/SqlLeaseWatch.ts";
 import { listsOf } from "./postgres/SqlLists.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import type { Driven, Held, Owner, SqlLease } from "./SqlLease.ts";
-import type { LeaseStanding } from "./SqlLeaseWatch.ts";
 import * as SqlRuns from "./SqlRuns.ts";
 import * as SqlStore from "./SqlStore.ts";
 import type { SqlTables } from "./SqlTables.ts";
@@ -306,16 +306,19 @@ export const giveBack = (database: SqlDatabase, lease: SqlLease): Effect.Effect<
   Effect.suspend(() => Effect.forEach(lease.leaving, (runId) => givenBack(database, lease, runId), { discard: true }));
 
 const givenBack = (database: SqlDatabase, lease: SqlLease, runId: string): Effect.Effect<void, RecorderError> =>
-  Effect.suspend(() => {
+  // What is noted as under way has to be noted as over.
+  Effect.uninterruptibleMask((restore) => {
     const mine = lease.part(runId);
     if (mine === undefined) return Effect.void;
     const { runs, sql } = database.tables;
     // There is no such row where another process has the run by now: then it is lost, and stays lost.
     const given = sql`UPDATE ${runs} SET owner = NULL, version = version + 1
-      WHERE run_id = ${runId} AND owner = ${mine.lease}`;
-    return Effect.onExit(Effect.asVoid(database.write(given)), (exit) =>
-      Effect.sync(() => (Exit.isSuccess(exit) ? lease.parted(runId, mine) : lease.stays(runId))),
-    );
+      WHERE run_id = ${runId} AND owner = ${mine.lease} RETURNING seq`;
+    return Effect.onExit(restore(database.write(given)), (exit) =>
+      Effect.sync(() =>
+        Exit.isSuccess(exit) ? lease.parted(runId, mine, exit.value.length > 0) : lease.stays(runId, mine),
+      ),
+    ).pipe(Effect.asVoid);
   });
 
 /**
