@@ -15,6 +15,7 @@ interface Leaving<A> {
 
 /** The runs that are to be given back, or were to be while the store took nothing. */
 export class SqlLeaving<A extends object> {
+  /** At most as many as this process drives. */
   readonly #runs = new Map<string, Leaving<A>>();
 
   get all(): ReadonlyArray<string> {
