@@ -47,7 +47,7 @@ export interface Death {
 
 /** Counts a death. An end by order is none, and neither is a start that found the store away: they say nothing of the worker. */
 export const died = (before: Deaths, { isAlone, isOrdered, mayPass, servedMs }: Death): Replacement => {
-  // Whoever tells each new worker to end must not have the next one started without a pause.
+  // A program that tells each new worker to end must not have the next one started without a pause.
   if (isOrdered) return { deaths: before, pauseMs: servedMs >= steadyMs ? 0 : orderedPauseMs };
   if (mayPass) return { deaths: before, pauseMs: storePauseMs };
   const { inRow } = before;
