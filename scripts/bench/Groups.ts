@@ -112,8 +112,9 @@ const idleLine = (what: string, source: "ours" | "effect", bars: boolean) => ({
   run: async (size: Size): Promise<ReadonlyArray<Row>> => {
     const processes = Math.min(3, size.processes);
     const watch_ms = bars ? (size.quick ? 3_000 : 10_000) : 0;
-    const own = await Processes.several(processes, "idle", { reader: "processor", source, runs: idleRuns, watch_ms });
-    const bare = await Processes.several(processes, "idle", { reader: "stream", source, runs: idleRuns, watch_ms: 0 });
+    const all = { source, runs: idleRuns, begin_within_ms: 0 };
+    const own = await Processes.several(processes, "idle", { ...all, reader: "processor", watch_ms });
+    const bare = await Processes.several(processes, "idle", { ...all, reader: "stream", watch_ms: 0 });
     const run = median(own.map((it) => it.bytes)) / 1024;
     const stream = median(bare.map((it) => it.bytes)) / 1024;
     const more = spread(own.map((it) => it.bytes / 1024 - stream));
@@ -139,10 +140,39 @@ const idleLine = (what: string, source: "ours" | "effect", bars: boolean) => ({
   },
 });
 
+/** Within which time the runs of the line below begin, in milliseconds: each is silent since a moment of its own. */
+const beginWithinMs = 10_000;
+
+const spreadIdleLine = {
+  what: "CPU of idle runs that began one after the other",
+  run: async (size: Size): Promise<ReadonlyArray<Row>> => {
+    const watch_ms = size.quick ? 3_000 : 10_000;
+    const all = {
+      reader: "processor",
+      source: "ours",
+      runs: idleRuns,
+      begin_within_ms: beginWithinMs,
+      watch_ms,
+    } as const;
+    const own = await Processes.several(Math.min(3, size.processes), "idle", all);
+    const cpu = spread(own.map((it) => it.cpu_share * 100));
+    return [
+      {
+        what: `CPU of ${idleRuns.toLocaleString("en")} that began within ${beginWithinMs / 1_000} s, while each is asked about for the first time`,
+        value: spreadText(cpu, 2, "% of a core"),
+        bar: undefined,
+        verdict: undefined,
+        numbers: { percent: cpu.median },
+      },
+    ];
+  },
+};
+
 const idle: Group = {
   name: "idle",
   lines: [
     idleLine("fromAsyncIterable of this package", "ours", true),
+    spreadIdleLine,
     idleLine("Stream.fromAsyncIterable", "effect", false),
   ],
 };

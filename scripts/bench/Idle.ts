@@ -14,6 +14,8 @@ export interface IdleSize {
   /** Whose adapter makes a stream of the source. */
   readonly source: "ours" | "effect";
   readonly runs: number;
+  /** Within which time they begin, each at a moment of its own, in milliseconds; 0 begins them at once. */
+  readonly begin_within_ms: number;
   /** How long the idle CPU is looked at, in milliseconds; 0 does not look. */
   readonly watch_ms: number;
 }
@@ -33,7 +35,7 @@ const rooted: Array<() => void> = [];
 /** Starts the runs, waits until each has given its parts, and looks at the heap. */
 export const measure = async (size: IdleSize): Promise<Idle> => {
   const processor = await runtime.runPromise(StreamProcessor);
-  const first = await startAll(warmUpRuns, size, processor, quietly);
+  const first = await startAll(warmUpRuns, { ...size, begin_within_ms: 0 }, processor, quietly);
   await Promise.all(first.map((fiber) => Effect.runPromise(fiber.stop)));
   rooted.length = 0;
   const before = await settledHeap();
@@ -50,7 +52,7 @@ interface Running {
 
 const startAll = async (
   count: number,
-  { reader, source }: IdleSize,
+  { begin_within_ms, reader, source }: IdleSize,
   processor: StreamProcessor["Service"],
   wrap: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E> = (effect) => effect,
 ): Promise<ReadonlyArray<Running>> => {
@@ -69,7 +71,9 @@ const startAll = async (
       ? fromAsyncIterable(() => hanging(1, hung), broke)
       : Stream.fromAsyncIterable(hanging(1, hung), broke);
   const running: Array<Running> = [];
+  const from = performance.now();
   for (let index = 0; index < count; index += 1) {
+    while (performance.now() - from < (index / count) * begin_within_ms) await pause(1);
     const read: Stream.Stream<unknown, unknown> = reader === "stream" ? make() : processor.run(options(make));
     const fiber = Effect.runFork(wrap(Stream.runForEach(read, () => Effect.void)));
     running.push({ stop: Effect.sync(() => fiber.interruptUnsafe()) });

@@ -7,6 +7,8 @@ import type { Mutant } from "./Mutant.ts";
 const health = "test/gateway/api/StoreHealth.test.ts";
 
 const roster = "test/runtime/contract/Roster.test.ts";
+const many = "test/runtime/attempt/WatchdogMany.test.ts";
+const deadlines = "test/runtime/attempt/Deadlines.test.ts";
 const lazy = "test/runtime/contract/LazyStream.test.ts";
 const direct = "test/runtime/attempt/DirectReading.test.ts";
 
@@ -21,6 +23,30 @@ const whole = "test/runtime/run/WholeRuns.test.ts";
 
 /** What a fast way gets wrong. */
 export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "the watchdog wakes for each silent attempt",
+    breaks: "idle runs cost next to nothing",
+    within: "#asksAt",
+    find: "Math.ceil(watch.asksAt / askGridMs) * askGridMs",
+    replace: "watch.asksAt",
+    proofs: [{ test: many, named: "cost a few looks a second" }],
+  },
+  {
+    name: "the watchdog looks at all attempts each time",
+    breaks: "idle runs cost next to nothing",
+    within: "#look",
+    find: "const nothingBefore = this.#watches.first?.dueAt ?? Number.POSITIVE_INFINITY;",
+    replace: "const nothingBefore = Math.min(...this.#watches.values().map((watch) => this.#dueAt(watch)));",
+    proofs: [{ test: many, named: "are not looked at while none is due" }],
+  },
+  {
+    name: "a deadline in the place of one that is gone stands behind a later one",
+    breaks: "every clock is found",
+    within: "#settle",
+    find: "    if (member.place === place) this.#rise(member, place);\n",
+    replace: "",
+    proofs: [{ test: deadlines, named: "over random steps" }],
+  },
   {
     name: "a roster drops its values with the first that is over",
     breaks: "what is under way is found",

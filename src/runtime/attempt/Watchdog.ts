@@ -2,11 +2,13 @@
  * Watches the clocks of every live attempt with one fiber.
  *
  * An event writes one number into its `Watch`; nothing is armed or raced per event. The fiber sleeps to the nearest deadline of all
- * watches, at most `sweepMs`, and looks; whatever brings a deadline nearer (the first progress, the keep-alive that arms `silence`,
- * the terminal marker, a release) wakes it. A watch that is held (no read outstanding, a tool running) stands still.
+ * watches, at most `sweepMs`, and looks at those that may be due; whatever brings a deadline nearer (the first progress, the
+ * keep-alive that arms `silence`, the terminal marker, a release) wakes it. A watch that is held (no read outstanding, a tool
+ * running) stands still.
  *
  * A watch without a byte for a while is no stall yet: its path is asked, by whoever can, and an attempt on a path that is lost
- * ends without its clock. No clock and no look waits for that.
+ * ends without its clock. No clock and no look waits for that. Those that are to be asked are asked together, a few times a
+ * second: however many are silent, each since a moment of its own, the fiber does not wake for each.
  *
  * A suspension is a gap in our own time: a closed lid, SIGSTOP, a paused container, a blocked loop. The fiber notices it
  * by waking late. The gap is held time for every clock, and for a while no clock cuts.
@@ -21,6 +23,7 @@ import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import {
   askAfterMs,
   askAgainMs,
+  askGridMs,
   type Clocks,
   catchUpMs,
   keepAlivesToArm,
@@ -31,7 +34,7 @@ import {
   suspendLateMs,
   sweepMs,
 } from "../contract/Clocks.ts";
-import { Roster } from "../contract/Roster.ts";
+import { Deadlines, type Due } from "./Deadlines.ts";
 
 /** What a watch tells its attempt, by the watchdog's fiber. Nothing of it may block. */
 export interface WatchListener {
@@ -52,9 +55,11 @@ export interface PathListener {
 }
 
 /** The clocks of one attempt, as numbers. Times are monotonic milliseconds. */
-export class Watch {
+export class Watch implements Due {
   static #made = 0;
   readonly id = Watch.#made++;
+  dueAt = Number.POSITIVE_INFINITY;
+  place = -1;
   readonly clocks: Clocks;
   readonly listener: WatchListener;
   readonly #watchdog: Watchdog;
@@ -70,7 +75,7 @@ export class Watch {
   #graceMs = 0;
   #graces = 0;
   #terminal = false;
-  /** When the path was asked last because nothing came, and how often in that silence; undefined before the first time. */
+  /** When the path was asked last because nothing comes, and how often; undefined while it was not. */
   #asked: { at: number; readonly times: number } | undefined;
 
   constructor(watchdog: Watchdog, clocks: Clocks, listener: WatchListener, now: number, runElapsedMs: number) {
@@ -85,11 +90,10 @@ export class Watch {
 
   /** Parts arrived at `now`. The only call on the hot path. */
   arrived(now: number, progress: boolean): void {
-    const at = this.#standing(now);
-    this.#bytesAt = at;
+    this.bytes(now);
     if (progress) {
-      this.#progressAt = at;
-      if (!this.#progressed) this.#firstProgress(at);
+      this.#progressAt = this.#bytesAt;
+      if (!this.#progressed) this.#firstProgress(this.#bytesAt);
     }
   }
 
@@ -103,6 +107,10 @@ export class Watch {
   /** Bytes arrived that are no part yet. */
   bytes(now: number): void {
     this.#bytesAt = this.#standing(now);
+    if (this.#asked === undefined) return;
+    // The next silence is asked about sooner than the rest of this one would have been.
+    this.#asked = undefined;
+    this.#watchdog.nearer(this);
   }
 
   /** Time stands still while held: `release` adds what has passed. */
@@ -189,19 +197,14 @@ export class Watch {
   /** When the path is to be asked because nothing comes; infinite where it is not. */
   get asksAt(): number {
     if (this.#holds > 0 || this.#terminal || this.listener.path === undefined) return Number.POSITIVE_INFINITY;
-    const asked = this.#askedSince;
+    const asked = this.#asked;
     if (asked === undefined) return this.#bytesAt + askAfterMs;
     return asked.at + (askAgainMs[Math.min(asked.times, askAgainMs.length) - 1] ?? askAfterMs);
   }
 
   /** The path is asked now. */
   asked(now: number): void {
-    this.#asked = { at: now, times: (this.#askedSince?.times ?? 0) + 1 };
-  }
-
-  /** What was asked since the last byte. */
-  get #askedSince() {
-    return this.#asked === undefined || this.#bytesAt > this.#asked.at ? undefined : this.#asked;
+    this.#asked = { at: now, times: (this.#asked?.times ?? 0) + 1 };
   }
 
   /** Whether nothing has come since a time, while somebody read. */
@@ -236,11 +239,9 @@ interface Look {
 /** The shared watcher of one processor. */
 export class Watchdog {
   readonly #clock: Clock.Clock;
-  readonly #watches = new Roster<number, Watch>();
+  readonly #watches = new Deadlines<Watch>();
   /** When the fiber is to wake; infinite while it waits to be woken. */
   #wakesAt = Number.POSITIVE_INFINITY;
-  /** Before then no clock can run out: a look for a gap alone asks no watch. */
-  #nothingBefore = Number.POSITIVE_INFINITY;
   #wake = Deferred.makeUnsafe<void>();
   #lastMonotonic: number;
   #lastWall: number;
@@ -281,14 +282,14 @@ export class Watchdog {
     const now = this.now();
     if (this.#isIdle) this.#mark(now);
     const watch = new Watch(this, clocks, listener, now, runElapsedMs);
-    this.#watches.set(watch.id, watch);
     if (now < this.#graceUntil) watch.grant(this.#graceUntil - now);
+    this.#watches.set(watch, this.#dueAt(watch));
     this.nearer(watch);
     return watch;
   }
 
   unwatch(watch: Watch): void {
-    this.#watches.delete(watch.id);
+    this.#watches.delete(watch);
   }
 
   /** What this process has slept while something was watched, by the monotonic clock, in milliseconds. */
@@ -316,7 +317,7 @@ export class Watchdog {
   lose(path: string, since: number): void {
     for (const watch of this.#watches.values()) {
       if (watch.listener.path !== path || !watch.isSilentSince(since)) continue;
-      this.#watches.delete(watch.id);
+      if (!this.#watches.delete(watch)) continue;
       watch.listener.lost?.();
     }
   }
@@ -328,17 +329,19 @@ export class Watchdog {
 
   /** A watch's deadline may have come nearer: wakes the fiber if it would sleep past it, or does not look at all. */
   nearer(watch: Watch): void {
-    const asleep = this.#wakesAt === Number.POSITIVE_INFINITY;
     const at = this.#dueAt(watch);
-    if (at < this.#nothingBefore) this.#nothingBefore = at;
-    if (!asleep && at >= this.#wakesAt) return;
-    this.#wakeNow();
+    if (at < watch.dueAt && this.#watches.has(watch)) this.#watches.set(watch, at);
+    if (this.#wakesAt === Number.POSITIVE_INFINITY || at < this.#wakesAt) this.#wakeNow();
   }
 
   /** When a watch has to be looked at. */
   #dueAt(watch: Watch): number {
-    const { at } = watch.nearest();
-    return this.#paths === undefined ? at : Math.min(at, watch.asksAt);
+    return Math.min(watch.nearest().at, this.#asksAt(watch));
+  }
+
+  /** When the path of a watch is asked, together with those of others; infinite where it is not. */
+  #asksAt(watch: Watch): number {
+    return this.#paths === undefined ? Number.POSITIVE_INFINITY : Math.ceil(watch.asksAt / askGridMs) * askGridMs;
   }
 
   #wakeNow(): void {
@@ -366,10 +369,7 @@ export class Watchdog {
           : Effect.raceFirst(woken, Effect.sleep(Duration.millis(Math.ceil(wait))));
       }).pipe(
         // The watch of a listener that dies is removed already. Without this fiber every other attempt would wait for ever.
-        Effect.catchDefect((defect) => {
-          this.#nothingBefore = Number.NEGATIVE_INFINITY;
-          return Effect.logError("an attempt could not be told of its clock", defect);
-        }),
+        Effect.catchDefect((defect) => Effect.logError("an attempt could not be told of its clock", defect)),
       ),
     );
   }
@@ -384,35 +384,35 @@ export class Watchdog {
       this.#wakesAt = now + catchUpMs;
       return { wait: catchUpMs, again };
     }
-    if (now >= this.#nothingBefore) this.#cut(now);
-    this.#wakesAt = this.#isIdle ? Number.POSITIVE_INFINITY : Math.min(this.#nothingBefore, now + sweepMs);
+    this.#cut(now);
+    const nothingBefore = this.#watches.first?.dueAt ?? Number.POSITIVE_INFINITY;
+    this.#wakesAt = this.#isIdle ? Number.POSITIVE_INFINITY : Math.min(nothingBefore, now + sweepMs);
     return { wait: this.#wakesAt - now, again };
   }
 
   /** Ends the attempts whose clock has run out. A deadline that a listener brings nearer meanwhile counts too. */
   #cut(now: number): void {
-    this.#nothingBefore = Number.POSITIVE_INFINITY;
     const silent = new Set<string>();
-    for (const watch of this.#watches.values()) {
+    for (;;) {
+      const watch = this.#watches.first;
+      if (watch === undefined || watch.dueAt > now) break;
       const { clock, at } = watch.nearest();
       if (at <= now) {
-        this.#watches.delete(watch.id);
+        this.#watches.delete(watch);
         watch.listener.stalled(clock);
         continue;
       }
-      if (this.#paths !== undefined && watch.asksAt <= now) {
+      if (this.#asksAt(watch) <= now) {
         watch.asked(now);
         if (watch.listener.path !== undefined) silent.add(watch.listener.path);
       }
-      this.#nothingBefore = Math.min(this.#nothingBefore, this.#dueAt(watch));
+      this.#watches.set(watch, Math.min(at, this.#asksAt(watch)));
     }
     for (const path of silent) this.#paths?.silent(path);
   }
 
   #isOver(now: number): boolean {
-    if (now < this.#nothingBefore) return false;
-    for (const watch of this.#watches.values()) if (watch.nearest().at <= now) return true;
-    return false;
+    return this.#watches.someDue(now, (watch) => watch.nearest().at <= now);
   }
 
   /**
