@@ -111,12 +111,15 @@ type FailureMembers = ReadonlyArray<(typeof kinds)[FailureKind]>;
 /** A decoded failure; `resolve` fills in the flags that it leaves open. */
 export type Failure = (typeof kinds)[FailureKind]["Type"];
 
-/** A failure whose three flags are known. */
-export type Resolved = Failure & {
+/** The three flags of a failure, all known. */
+export interface Flags {
   readonly retryable: boolean;
   readonly not_processed: boolean;
   readonly in_band: boolean;
-};
+}
+
+/** A failure whose three flags are known. */
+export type Resolved = Failure & Flags;
 
 /** A kind's failure, as the record of kinds gives it. */
 type Of<K extends FailureKind> = Extract<Failure, { readonly kind: K }>;
@@ -144,16 +147,16 @@ export const isFinish = ({ kind }: Pick<Failure, "kind">): boolean => kind === "
  * kind's default: 503 is not processed, REFUSED_STREAM is not processed (RFC 9113, 8.7), `attempt` and `run` clocks are
  * the caller's own limits and not retried. A kind or a flag that this version does not know is never retried.
  */
-export const resolve = (failure: Failure): Resolved => ({
-  ...failure,
-  retryable: flag(failure.retryable, () => defaultRetryable(failure)),
-  not_processed: flag(failure.not_processed, () => defaultNotProcessed(failure)),
+export const resolve = (failure: Failure): Resolved => ({ ...failure, ...flags(failure) });
+
+/**
+ * The three flags of a failure, as `resolve` fills them in. A flag that is no boolean (a slip of plain JavaScript) permits nothing.
+ */
+export const flags = (failure: Failure): Flags => ({
+  retryable: failure.retryable === undefined ? defaultRetryable(failure) : failure.retryable === true,
+  not_processed: failure.not_processed === undefined ? defaultNotProcessed(failure) : failure.not_processed === true,
   in_band: failure.in_band === true,
 });
-
-/** A flag that is no boolean (a slip of plain JavaScript) permits nothing. */
-const flag = (given: boolean | undefined, otherwise: () => boolean): boolean =>
-  given === undefined ? otherwise() : given === true;
 
 const defaultRetryable = (failure: Failure): boolean => {
   switch (failure.kind) {

@@ -26,8 +26,8 @@ export interface LedgerFacts {
 /** A decision's input, with the conditions read that more than one rule rests on. */
 export interface Situation extends DecisionInput {
   readonly ledger: LedgerFacts;
-  /** The failure with its flags filled in from the table of kinds. */
-  readonly resolved: Failure.Resolved;
+  /** The failure's flags, filled in from the table of kinds. */
+  readonly resolved: Failure.Flags;
   /** Every runtime tool was made by ToolGuard, as the snapshot proves. */
   readonly guarded: boolean;
   /** Reasoning that a caller cannot discard counts as text. */
@@ -44,7 +44,7 @@ export interface Situation extends DecisionInput {
 export const make = (given: DecisionInput): Situation => {
   const input = InputReading.read(given);
   const { facts, failure, run } = input;
-  const resolved = Failure.resolve(failure);
+  const resolved = Failure.flags(failure);
   return {
     facts,
     failure,

@@ -424,6 +424,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     let observations: Array<Observation> | undefined;
     let progress = false;
     let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;
+    const hasCursor = this.#stage === undefined && options.cursor !== undefined;
     for (const part of parts) {
       const read = said?.[observations?.length ?? 0] ?? ObservationReading.read(options.observe(part));
       const observation = read.closes === undefined ? read : this.#due(read);
@@ -438,7 +439,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
         this.#watch?.terminal();
       }
       this.#terminalAtEnd = observation.terminal_at_end === true;
-      if (this.#stage === undefined) this.cursor = ObservationReading.cursor(options.cursor?.(part)) ?? this.cursor;
+      if (hasCursor) this.cursor = ObservationReading.cursor(options.cursor?.(part)) ?? this.cursor;
       if (observations === undefined) observations = [observation];
       else observations.push(observation);
       if (broken !== undefined) break;
