@@ -8,7 +8,7 @@ const health = "test/gateway/api/StoreHealth.test.ts";
 
 const roster = "test/runtime/contract/Roster.test.ts";
 const many = "test/runtime/attempt/WatchdogMany.test.ts";
-const deadlines = "test/runtime/attempt/Deadlines.test.ts";
+const deadlines = "test/runtime/contract/Deadlines.test.ts";
 const lazy = "test/runtime/contract/LazyStream.test.ts";
 const direct = "test/runtime/attempt/DirectReading.test.ts";
 
@@ -32,11 +32,19 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: many, named: "cost a few looks a second" }],
   },
   {
+    name: "the watchdog wakes for each attempt whose short clock has moved away",
+    breaks: "idle runs cost next to nothing",
+    within: "#cut",
+    find: "    for (const watch of this.#watches.due(now + foresightMs)) this.#watches.set(watch, this.#dueAt(watch));\n",
+    replace: "",
+    proofs: [{ test: many, named: "also where their clocks are short" }],
+  },
+  {
     name: "the watchdog looks at all attempts each time",
     breaks: "idle runs cost next to nothing",
-    within: "#look",
-    find: "const nothingBefore = this.#watches.first?.dueAt ?? Number.POSITIVE_INFINITY;",
-    replace: "const nothingBefore = Math.min(...this.#watches.values().map((watch) => this.#dueAt(watch)));",
+    within: "#nothingBefore",
+    find: "return this.#watches.first?.dueAt ?? Number.POSITIVE_INFINITY;",
+    replace: "return Math.min(...this.#watches.values().map((watch) => this.#dueAt(watch)));",
     proofs: [{ test: many, named: "are not looked at while none is due" }],
   },
   {

@@ -89,8 +89,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "the watchdog sleeps to its deadline, however far, and finds a suspension when it is over",
     breaks: "a suspension is noticed, and is no stall",
     within: "#look",
-    find: "this.#wakesAt = this.#isIdle ? Number.POSITIVE_INFINITY : Math.min(nothingBefore, now + sweepMs);",
-    replace: "this.#wakesAt = nothingBefore;",
+    find: "this.#wakesAt = this.#isIdle ? Number.POSITIVE_INFINITY : Math.min(this.#nothingBefore, now + sweepMs);",
+    replace: "this.#wakesAt = this.#nothingBefore;",
     proofs: [{ test: "test/runtime/attempt/WatchdogModel.test.ts", named: "in the middle of a long wait" }],
   },
   {

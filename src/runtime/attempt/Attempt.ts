@@ -31,7 +31,7 @@ import { type FlowOwner, PartFlow } from "./PartFlow.ts";
 import { DirectReading, type PartReader, readStream } from "./PartReader.ts";
 import type { Batch } from "./Reveal.ts";
 import { SeamStage, unproven } from "./SeamStage.ts";
-import type { Watch, WatchListener } from "./Watchdog.ts";
+import type { Watch, WatchListener } from "./Watch.ts";
 
 /** How far an attempt comes: its source is opened, read, has a head, gives its first part. */
 const steps = { made: 0, started: 1, pulled: 2, answered: 3, responded: 4 } as const;

@@ -4,7 +4,8 @@
 import type { ClockName } from "../../domain/Failure.ts";
 import * as Clocks from "../contract/Clocks.ts";
 import type { RunOptions } from "../contract/RunOptions.ts";
-import type { Watch, Watchdog, WatchListener } from "./Watchdog.ts";
+import type { Watch, WatchListener } from "./Watch.ts";
+import type { Watchdog } from "./Watchdog.ts";
 
 /** The clocks of one run, over all its attempts. */
 export class RunClocks {

@@ -8,7 +8,7 @@
  *
  * A watch without a byte for a while is no stall yet: its path is asked, by whoever can, and an attempt on a path that is lost
  * ends without its clock. No clock and no look waits for that. Those that are to be asked are asked together, a few times a
- * second: however many are silent, each since a moment of its own, the fiber does not wake for each.
+ * second: however many are silent or read, each since a moment of its own, the fiber does not wake for each.
  *
  * A suspension is a gap in our own time: a closed lid, SIGSTOP, a paused container, a blocked loop. The fiber notices it
  * by waking late. The gap is held time for every clock, and for a while no clock cuts.
@@ -18,33 +18,19 @@ import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type * as Scope from "effect/Scope";
-import type { ClockName } from "../../domain/Failure.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import {
-  askAfterMs,
-  askAgainMs,
   askGridMs,
   type Clocks,
   catchUpMs,
-  keepAlivesToArm,
+  foresightMs,
   lateMs,
-  lingerMs,
   suspendGraceMs,
-  suspendGracesMax,
   suspendLateMs,
   sweepMs,
 } from "../contract/Clocks.ts";
-import { Deadlines, type Due } from "./Deadlines.ts";
-
-/** What a watch tells its attempt, by the watchdog's fiber. Nothing of it may block. */
-export interface WatchListener {
-  readonly stalled: (clock: ClockName) => void;
-  readonly suspended: (ms: number) => void;
-  /** The path of the attempt's request; undefined where none is known. */
-  readonly path?: string;
-  /** The path is lost, and the attempt with it. */
-  readonly lost?: () => void;
-}
+import { Deadlines } from "../contract/Deadlines.ts";
+import { Watch, type WatchListener } from "./Watch.ts";
 
 /** What the watchdog tells of paths, in its own step. Nothing of it may block. */
 export interface PathListener {
@@ -52,180 +38,6 @@ export interface PathListener {
   readonly silent: (path: string) => void;
   /** This process has not run for a while. */
   readonly woke: (paths: ReadonlySet<string>) => void;
-}
-
-/** The clocks of one attempt, as numbers. Times are monotonic milliseconds. */
-export class Watch implements Due {
-  static #made = 0;
-  readonly id = Watch.#made++;
-  dueAt = Number.POSITIVE_INFINITY;
-  place = -1;
-  readonly clocks: Clocks;
-  readonly listener: WatchListener;
-  readonly #watchdog: Watchdog;
-  #startedAt: number;
-  #runStartedAt: number;
-  #progressAt: number;
-  #bytesAt: number;
-  #heldAt = 0;
-  #holds = 0;
-  #progressed = false;
-  #firstProgressAt: number | undefined;
-  #keepAlives = 0;
-  #graceMs = 0;
-  #graces = 0;
-  #terminal = false;
-  /** When the path was asked last because nothing comes, and how often; undefined while it was not. */
-  #asked: { at: number; readonly times: number } | undefined;
-
-  constructor(watchdog: Watchdog, clocks: Clocks, listener: WatchListener, now: number, runElapsedMs: number) {
-    this.#watchdog = watchdog;
-    this.clocks = clocks;
-    this.listener = listener;
-    this.#startedAt = now;
-    this.#runStartedAt = now - runElapsedMs;
-    this.#progressAt = now;
-    this.#bytesAt = now;
-  }
-
-  /** Parts arrived at `now`. The only call on the hot path. */
-  arrived(now: number, progress: boolean): void {
-    this.bytes(now);
-    if (progress) {
-      this.#progressAt = this.#bytesAt;
-      if (!this.#progressed) this.#firstProgress(this.#bytesAt);
-    }
-  }
-
-  /** From now on `idle` is the limit, which may be over long before `first_progress` would have been. */
-  #firstProgress(at: number): void {
-    this.#firstProgressAt = at;
-    this.#progressed = true;
-    this.#watchdog.nearer(this);
-  }
-
-  /** Bytes arrived that are no part yet. */
-  bytes(now: number): void {
-    this.#bytesAt = this.#standing(now);
-    if (this.#asked === undefined) return;
-    // The next silence is asked about sooner than the rest of this one would have been.
-    this.#asked = undefined;
-    this.#watchdog.nearer(this);
-  }
-
-  /** Time stands still while held: `release` adds what has passed. */
-  #standing(now: number): number {
-    return this.#holds > 0 ? this.#heldAt : now;
-  }
-
-  /** A keep-alive arrived. The one that arms `silence` brings a deadline nearer, so the watchdog is told. */
-  keepAlive(): void {
-    this.#keepAlives += 1;
-    if (this.#keepAlives === keepAlivesToArm) this.#watchdog.nearer(this);
-  }
-
-  /** The terminal marker was seen: what still comes is an afterthought. */
-  terminal(): void {
-    this.#terminal = true;
-    this.#watchdog.nearer(this);
-  }
-
-  /** Stops the clocks until as many `release` calls: no read is outstanding, or a tool runs. */
-  hold(now: number): void {
-    if (this.#holds === 0) this.#heldAt = now;
-    this.#holds += 1;
-  }
-
-  release(now: number): void {
-    this.#holds -= 1;
-    if (this.#holds > 0) return;
-    const held = now - this.#heldAt;
-    this.#startedAt += held;
-    this.#runStartedAt += held;
-    this.#progressAt += held;
-    this.#bytesAt += held;
-    if (this.#asked !== undefined) this.#asked.at += held;
-    this.#watchdog.nearer(this);
-  }
-
-  /** Grants time after a suspension, at most `suspendGracesMax` times: a process that is starved for ever must still cut. */
-  grant(ms: number): void {
-    this.#graces += 1;
-    if (this.#graces <= suspendGracesMax) this.#graceMs += ms;
-  }
-
-  /**
-   * Until `now` this process did not run for `ms`: held time. What has come since the gap counts from when it came, so
-   * that no clock starts in the future.
-   */
-  skip(ms: number, now: number): void {
-    // A hold that the gap lies in adds it when it is released.
-    if (this.#holds > 0 && this.#heldAt <= now - ms) return;
-    const until = this.#standing(now);
-    this.#startedAt = Math.min(this.#startedAt + ms, until);
-    this.#runStartedAt = Math.min(this.#runStartedAt + ms, until);
-    this.#progressAt = Math.min(this.#progressAt + ms, until);
-    this.#bytesAt = Math.min(this.#bytesAt + ms, until);
-    if (this.#asked !== undefined) this.#asked.at = Math.min(this.#asked.at + ms, until);
-  }
-
-  /** The clock that runs out first and when; an infinite `at` while nothing runs. */
-  nearest(): { readonly clock: ClockName; readonly at: number } {
-    let clock: ClockName = "idle";
-    let at = Number.POSITIVE_INFINITY;
-    if (this.#holds > 0) return { clock, at };
-    const { clocks } = this;
-    const idle = this.#progressed ? clocks.idle : clocks.first_progress;
-    const progress = this.#terminal ? Math.min(idle, lingerMs) : idle;
-    if (!this.#progressed && !this.#terminal) clock = "first_progress";
-    at = this.#progressAt + progress;
-    if (this.#keepAlives >= keepAlivesToArm && this.#bytesAt + clocks.silence < at) {
-      clock = "silence";
-      at = this.#bytesAt + clocks.silence;
-    }
-    if (this.#startedAt + clocks.attempt < at) {
-      clock = "attempt";
-      at = this.#startedAt + clocks.attempt;
-    }
-    if (this.#runStartedAt + clocks.run < at) {
-      clock = "run";
-      at = this.#runStartedAt + clocks.run;
-    }
-    return { clock, at: at + this.#graceMs };
-  }
-
-  /** When the path is to be asked because nothing comes; infinite where it is not. */
-  get asksAt(): number {
-    if (this.#holds > 0 || this.#terminal || this.listener.path === undefined) return Number.POSITIVE_INFINITY;
-    const asked = this.#asked;
-    if (asked === undefined) return this.#bytesAt + askAfterMs;
-    return asked.at + (askAgainMs[Math.min(asked.times, askAgainMs.length) - 1] ?? askAfterMs);
-  }
-
-  /** The path is asked now. */
-  asked(now: number): void {
-    this.#asked = { at: now, times: (this.#asked?.times ?? 0) + 1 };
-  }
-
-  /** Whether nothing has come since a time, while somebody read. */
-  isSilentSince(at: number): boolean {
-    return this.#holds === 0 && this.#bytesAt <= at;
-  }
-
-  /** When the first progress arrived, in monotonic milliseconds; undefined before it. */
-  get firstProgressAt(): number | undefined {
-    return this.#firstProgressAt;
-  }
-
-  /** Milliseconds since the last progress, or since the start where there was none. */
-  withoutProgress(now: number): number {
-    return Math.max(0, this.#standing(now) - this.#progressAt);
-  }
-
-  /** What the run's own clock has used so far, in milliseconds. */
-  runElapsed(now: number): number {
-    return this.#standing(now) - this.#runStartedAt;
-  }
 }
 
 /** What one look has found, in milliseconds. */
@@ -267,7 +79,7 @@ export class Watchdog {
     return watchdog;
   });
 
-  /** From now on these are told of silent paths. */
+  /** From now on these are told of silent paths. Said before anything is watched: nobody asks about what is silent already. */
   reportTo(paths: PathListener): void {
     this.#paths = paths;
   }
@@ -385,34 +197,47 @@ export class Watchdog {
       return { wait: catchUpMs, again };
     }
     this.#cut(now);
-    const nothingBefore = this.#watches.first?.dueAt ?? Number.POSITIVE_INFINITY;
-    this.#wakesAt = this.#isIdle ? Number.POSITIVE_INFINITY : Math.min(nothingBefore, now + sweepMs);
+    this.#wakesAt = this.#isIdle ? Number.POSITIVE_INFINITY : Math.min(this.#nothingBefore, now + sweepMs);
     return { wait: this.#wakesAt - now, again };
   }
 
   /** Ends the attempts whose clock has run out. A deadline that a listener brings nearer meanwhile counts too. */
   #cut(now: number): void {
+    if (this.#nothingBefore > now) return;
+    // One look finds for all that come next whether theirs has moved away: the fiber would wake for each.
+    for (const watch of this.#watches.due(now + foresightMs)) this.#watches.set(watch, this.#dueAt(watch));
     const silent = new Set<string>();
-    for (;;) {
-      const watch = this.#watches.first;
-      if (watch === undefined || watch.dueAt > now) break;
-      const { clock, at } = watch.nearest();
-      if (at <= now) {
-        this.#watches.delete(watch);
-        watch.listener.stalled(clock);
-        continue;
-      }
-      if (this.#asksAt(watch) <= now) {
-        watch.asked(now);
-        if (watch.listener.path !== undefined) silent.add(watch.listener.path);
-      }
-      this.#watches.set(watch, Math.min(at, this.#asksAt(watch)));
+    try {
+      while (this.#nothingBefore <= now) this.#cutFirst(now, silent);
+    } finally {
+      for (const path of silent) this.#paths?.silent(path);
     }
-    for (const path of silent) this.#paths?.silent(path);
+  }
+
+  /** Ends the first attempt, or asks about its path, where it is due. */
+  #cutFirst(now: number, silent: Set<string>): void {
+    const watch = this.#watches.first;
+    if (watch === undefined) return;
+    const { clock, at } = watch.nearest();
+    if (at <= now) {
+      this.#watches.delete(watch);
+      watch.listener.stalled(clock);
+      return;
+    }
+    if (this.#asksAt(watch) <= now) {
+      watch.asked(now);
+      if (watch.listener.path !== undefined) silent.add(watch.listener.path);
+    }
+    this.#watches.set(watch, Math.min(at, this.#asksAt(watch)));
+  }
+
+  /** Before then no watch is due; infinite where nothing is watched. */
+  get #nothingBefore(): number {
+    return this.#watches.first?.dueAt ?? Number.POSITIVE_INFINITY;
   }
 
   #isOver(now: number): boolean {
-    return this.#watches.someDue(now, (watch) => watch.nearest().at <= now);
+    return this.#watches.due(now).some((watch) => watch.nearest().at <= now);
   }
 
   /**
@@ -434,6 +259,7 @@ export class Watchdog {
     this.#sleptMs += late;
     const paths = new Set<string>();
     for (const watch of this.#watches.values()) {
+      if (!this.#watches.has(watch)) continue;
       watch.skip(late, now);
       watch.grant(suspendGraceMs);
       watch.listener.suspended(Math.round(late + ahead));

@@ -2,9 +2,18 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect } from "effect";
 import { TestClock } from "effect/testing";
-import { type Watch, Watchdog } from "../../../src/runtime/attempt/Watchdog.ts";
-import { askAfterMs, askAgainMs, askGridMs, type Clocks, sweepMs } from "../../../src/runtime/contract/Clocks.ts";
+import type { Watch } from "../../../src/runtime/attempt/Watch.ts";
+import { Watchdog } from "../../../src/runtime/attempt/Watchdog.ts";
+import {
+  askAfterMs,
+  askAgainMs,
+  askGridMs,
+  type Clocks,
+  foresightMs,
+  sweepMs,
+} from "../../../src/runtime/contract/Clocks.ts";
 import { seeded } from "../../Seeded.ts";
+import { skewed } from "./SkewedClock.ts";
 
 const off = Number.POSITIVE_INFINITY;
 
@@ -101,7 +110,7 @@ const spread = (world: World, clocks: Partial<Clocks> = {}) =>
   });
 
 describe("many silent attempts", () => {
-  it.effect("each is asked about within half a second after its time, and none before", () =>
+  it.effect("each is asked about within a quarter of a second after its time, and none before", () =>
     played((world) =>
       Effect.gen(function* () {
         const { moments } = yield* spread(world);
@@ -133,8 +142,8 @@ describe("many silent attempts", () => {
         yield* spread(world);
         world.asked.taken();
         yield* TestClock.adjust(askAfterMs);
-        // Each is found due, and then placed anew.
-        assert.isAtMost(world.asked.taken(), 2 * attempts);
+        // Each is read ahead, read when its time has come, and found due.
+        assert.isAtMost(world.asked.taken(), 3 * attempts);
       }),
     ),
   );
@@ -167,6 +176,26 @@ describe("many attempts to which something comes all the time", () => {
         }
         assert.deepStrictEqual(world.silent, []);
         assert.isAtMost(world.asked.taken(), 2 * attempts * (1 + seconds / (askAfterMs / 1_000)));
+      }),
+    ),
+  );
+
+  it.effect("cost a few looks a second, and not one each, also where their clocks are short", () =>
+    played((world) =>
+      Effect.gen(function* () {
+        const { watches } = yield* spread(world, { first_progress: 60_000, idle: 2_000 });
+        for (const watch of watches) watch.arrived(world.watchdog.now(), true);
+        world.looks.taken();
+        const seconds = 10;
+        // Something comes to each twice a second, at a moment of its own.
+        for (let step = 0; step < 100 * seconds; step += 1) {
+          yield* TestClock.adjust(10);
+          for (const [index, watch] of watches.entries()) {
+            if (index % 50 === step % 50) watch.arrived(world.watchdog.now(), true);
+          }
+        }
+        assert.strictEqual(world.watchdog.size, attempts);
+        assert.isAtMost(world.looks.taken(), seconds * (1_000 / foresightMs + 1_000 / sweepMs));
       }),
     ),
   );
@@ -220,4 +249,54 @@ describe("a silence that was asked about", () => {
       }),
     ),
   );
+});
+
+describe("a listener", () => {
+  const quiet = { stalled: () => undefined, suspended: () => undefined };
+  const idle: Clocks = { first_progress: off, idle: off, silence: off, attempt: off, run: off };
+
+  it.effect("that dies of its clock takes nobody's question with it", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const watchdog = yield* Watchdog.make;
+        const silent: Array<readonly [path: string, at: number]> = [];
+        const startedAt = watchdog.now();
+        watchdog.reportTo({
+          silent: (path) => void silent.push([path, watchdog.now() - startedAt]),
+          woke: () => undefined,
+        });
+        watchdog.watch(idle, { ...quiet, path: "p" }, 0);
+        const dies = () => {
+          throw new Error("a listener that dies");
+        };
+        watchdog.watch({ ...idle, attempt: askAfterMs }, { ...quiet, stalled: dies }, 0);
+        yield* TestClock.adjust(askAfterMs);
+        assert.deepStrictEqual(silent, [["p", askAfterMs]]);
+        assert.strictEqual(watchdog.size, 1);
+      }),
+    ),
+  );
+
+  it.effect("is told of no suspension where the one before it has ended its attempt", () => {
+    const { layer, skew } = skewed();
+    return Effect.scoped(
+      Effect.gen(function* () {
+        const watchdog = yield* Watchdog.make;
+        yield* TestClock.adjust(0);
+        const told: Array<number> = [];
+        const watches: Array<Watch> = [];
+        for (const index of [0, 1, 2]) {
+          const suspended = () => {
+            told.push(index);
+            for (const other of watches) if (other !== watches[index]) watchdog.unwatch(other);
+          };
+          watches.push(watchdog.watch(idle, { ...quiet, suspended }, 0));
+        }
+        yield* TestClock.adjust(1_000);
+        skew.wall += 60_000;
+        yield* TestClock.adjust(2_000);
+        assert.deepStrictEqual([told.length, watchdog.size], [1, 1]);
+      }),
+    ).pipe(Effect.provide(layer));
+  });
 });

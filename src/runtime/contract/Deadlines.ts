@@ -2,12 +2,12 @@
  * Keeps what has a deadline, the earliest first: a binary heap whose members know their place in it.
  *
  * One whose deadline moves away need not say so. It stands under a time before which nothing is due, and whoever finds it first
- * asks it again. So the many whose deadline moves with each event cost nothing, and a look asks only those that may be due.
+ * asks it again. So an event costs those nothing whose deadline it moves, and a look asks only those that may be due.
  */
 
 /** What stands among deadlines. Only they write it. */
 export interface Due {
-  /** Says who came first where two are due in one moment. */
+  /** Says who came first where two stand under one time. */
   readonly id: number;
   /** Before then it is not due, in monotonic milliseconds. */
   dueAt: number;
@@ -24,7 +24,7 @@ export class Deadlines<D extends Due> {
     return this.#members.length;
   }
 
-  /** The member that is due first, or of those the one that came first; undefined where there is none. */
+  /** The member that stands under the first time, or of those the one that came first; undefined where there is none. */
   get first(): D | undefined {
     return this.#members[0];
   }
@@ -55,11 +55,19 @@ export class Deadlines<D extends Due> {
     return true;
   }
 
-  /** Whether one of those that may be due at `now` is. */
-  someDue(now: number, is: (member: D) => boolean, place = 0): boolean {
+  /** The members that may be due at a time, in no order. */
+  due(at: number): ReadonlyArray<D> {
+    const found: Array<D> = [];
+    this.#addDue(at, 0, found);
+    return found;
+  }
+
+  #addDue(at: number, place: number, found: Array<D>): void {
     const member = this.#members[place];
-    if (member === undefined || member.dueAt > now) return false;
-    return is(member) || this.someDue(now, is, 2 * place + 1) || this.someDue(now, is, 2 * place + 2);
+    if (member === undefined || member.dueAt > at) return;
+    found.push(member);
+    this.#addDue(at, 2 * place + 1, found);
+    this.#addDue(at, 2 * place + 2, found);
   }
 
   /** Puts a member where it belongs, from a place that is free or its own. */
