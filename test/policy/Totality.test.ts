@@ -12,6 +12,8 @@ const wideSpan = span(wide);
 
 describe("The policy is total", () => {
   const known = Schema.is(Decision);
+  // A record that is read has this order: what is decided again must be the same text.
+  const order = Object.keys(Decision.fields);
   const given = new Map<RecoveryPolicy.RecoveryPolicy, Set<string>>();
 
   for (const policy of [RecoveryPolicy.default, RecoveryPolicy.strict]) {
@@ -43,6 +45,10 @@ describe("The policy is total", () => {
             const decision = policy.decide({ facts, failure, run, budget, jitter: 0.999 });
             rules.add(decision.rule);
             wellFormed(decision);
+            assert.deepStrictEqual(
+              Object.keys(decision),
+              order.filter((key) => Object.hasOwn(decision, key)),
+            );
             if (index++ % 31 === 0) assert.match(explain(decision, failure, facts), /^[A-Z].*\.$/);
           }
         }
