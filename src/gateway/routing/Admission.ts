@@ -16,10 +16,47 @@ export interface Admitted {
   readonly token: AdmittedToken | undefined;
 }
 
+/** The words with which the gateway itself refuses a request: docs/gateway.md lists them. */
+export const refusedReasons = [
+  "token",
+  "host",
+  "origin",
+  "body",
+  "busy",
+  "closing",
+  "target",
+  "address",
+  "permission",
+  "reveal",
+  "continue_text",
+  "group",
+  "linger",
+  "attach",
+  "route",
+  "vendor",
+  "browser",
+  "upgrade",
+  "method",
+  "coding",
+  "not_found",
+  "page",
+  "upstream_failed",
+  "unavailable",
+  "defect",
+  "stream",
+  "evicted",
+  "broken",
+  "offset",
+  "unreached",
+  "unheard",
+] as const;
+
+export type RefusedReason = (typeof refusedReasons)[number];
+
 /** A request that may not go on, and why, in words for the person who set the client up. */
 export interface Refused {
   readonly status: 400 | 401 | 403 | 404 | 405 | 410 | 413 | 426 | 429 | 500 | 501 | 502 | 503 | 504;
-  readonly reason: string;
+  readonly reason: RefusedReason;
   readonly message: string;
   /** Headers that the status demands. */
   readonly headers?: RelayHeaders;
