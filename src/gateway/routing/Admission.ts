@@ -51,6 +51,7 @@ export const refusedReasons = [
   "unheard",
 ] as const;
 
+/** One of these words. */
 export type RefusedReason = (typeof refusedReasons)[number];
 
 /** A request that may not go on, and why, in words for the person who set the client up. */
