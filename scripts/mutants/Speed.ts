@@ -35,7 +35,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "the watchdog wakes for each attempt whose short clock has moved away",
     breaks: "idle runs cost next to nothing",
     within: "#cut",
-    find: "    for (const watch of this.#watches.due(now + foresightMs)) this.#watches.set(watch, this.#dueAt(watch));\n",
+    find: "      for (const watch of this.#watches.due(now + foresightMs)) this.#place(watch, watch.nearest().at, now, silent);\n",
     replace: "",
     proofs: [{ test: many, named: "also where their clocks are short" }],
   },

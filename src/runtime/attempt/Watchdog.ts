@@ -204,31 +204,35 @@ export class Watchdog {
   /** Ends the attempts whose clock has run out. A deadline that a listener brings nearer meanwhile counts too. */
   #cut(now: number): void {
     if (this.#nothingBefore > now) return;
-    // One look finds for all that come next whether theirs has moved away: the fiber would wake for each.
-    for (const watch of this.#watches.due(now + foresightMs)) this.#watches.set(watch, this.#dueAt(watch));
     const silent = new Set<string>();
     try {
+      // One look finds for all that come next whether theirs has moved away: the fiber would wake for each.
+      for (const watch of this.#watches.due(now + foresightMs)) this.#place(watch, watch.nearest().at, now, silent);
       while (this.#nothingBefore <= now) this.#cutFirst(now, silent);
     } finally {
       for (const path of silent) this.#paths?.silent(path);
     }
   }
 
-  /** Ends the first attempt, or asks about its path, where it is due. */
+  /** Ends the first attempt where its clock has run out, or places it anew. */
   #cutFirst(now: number, silent: Set<string>): void {
     const watch = this.#watches.first;
     if (watch === undefined) return;
     const { clock, at } = watch.nearest();
-    if (at <= now) {
-      this.#watches.delete(watch);
-      watch.listener.stalled(clock);
-      return;
-    }
-    if (this.#asksAt(watch) <= now) {
+    if (at > now) return this.#place(watch, at, now, silent);
+    this.#watches.delete(watch);
+    watch.listener.stalled(clock);
+  }
+
+  /** Places a watch by its nearest clock and the question about its path, which is asked where it is due. */
+  #place(watch: Watch, at: number, now: number, silent: Set<string>): void {
+    let asksAt = this.#asksAt(watch);
+    if (at > now && asksAt <= now) {
       watch.asked(now);
       if (watch.listener.path !== undefined) silent.add(watch.listener.path);
+      asksAt = this.#asksAt(watch);
     }
-    this.#watches.set(watch, Math.min(at, this.#asksAt(watch)));
+    this.#watches.set(watch, Math.min(at, asksAt));
   }
 
   /** Before then no watch is due; infinite where nothing is watched. */

@@ -55,7 +55,10 @@ export class Deadlines<D extends Due> {
     return true;
   }
 
-  /** The members that may be due at a time, in no order. */
+  /**
+   * The members that may be due at a time, each behind those that stand below it: moved away in this order, each takes a step or two
+   * and not the way through all.
+   */
   due(at: number): ReadonlyArray<D> {
     const found: Array<D> = [];
     this.#addDue(at, 0, found);
@@ -65,9 +68,9 @@ export class Deadlines<D extends Due> {
   #addDue(at: number, place: number, found: Array<D>): void {
     const member = this.#members[place];
     if (member === undefined || member.dueAt > at) return;
-    found.push(member);
     this.#addDue(at, 2 * place + 1, found);
     this.#addDue(at, 2 * place + 2, found);
+    found.push(member);
   }
 
   /** Puts a member where it belongs, from a place that is free or its own. */
