@@ -219,7 +219,10 @@ export class Watchdog {
     const watch = this.#watches.first;
     if (watch === undefined) return;
     const { clock, at } = watch.nearest();
-    if (at > now) return this.#place(watch, at, now, silent);
+    if (at > now) {
+      this.#place(watch, at, now, silent);
+      return;
+    }
     this.#watches.delete(watch);
     watch.listener.stalled(clock);
   }
