@@ -93,8 +93,8 @@ const question = (s: Situation, { entry, rule }: Ruling, version: string): Decis
 };
 
 /**
- * A decision while it is made. Its optional fields are set one by one, in the order of its schema: spreads of them took a seventh of
- * the time of a decision, and a record compares decisions as JSON.
+ * A decision while it is made. Its optional fields are set one by one: spreads of them took a seventh of the time of a decision. They
+ * are set in the order of its schema: a decision that is made again from a record is the same text as the one on record.
  */
 type Made = { -readonly [K in keyof Decision]: Decision[K] };
 

@@ -79,7 +79,7 @@ export class Watchdog {
     return watchdog;
   });
 
-  /** From now on these are told of silent paths. Said before anything is watched: nobody asks about what is silent already. */
+  /** From now on these are told of silent paths. Called before anything is watched: a watch that stands already is not placed anew. */
   reportTo(paths: PathListener): void {
     this.#paths = paths;
   }
