@@ -4,9 +4,9 @@
  */
 import type { IncomingMessage } from "node:http";
 import { Effect, Schema, Scope, Semaphore } from "effect";
-import { wholeBytesMax } from "../body/BodyOutline.ts";
 import type { GatewayLimits } from "../config/GatewayOptions.ts";
 import { type Bytes, decodedBody } from "../upstream/ContentDecoding.ts";
+import { GatheredBody, joined } from "./GatheredBody.ts";
 
 /** A body that is not taken: it is longer than its limit, all together are, or the client went away while it sent it. */
 export class BodyRefused extends Schema.TaggedError<BodyRefused>()("BodyRefused", {
@@ -120,76 +120,6 @@ const gathered = (request: IncomingMessage, take: TakeBytes): Effect.Effect<Byte
       return Effect.sync(over);
     }),
   );
-
-/** A large body that says its length has a place of that length once one part in so many has come: nobody claims memory by a number. */
-const claimedMost = 8;
-
-/** Puts a body together as it comes. */
-class GatheredBody {
-  readonly #claimed: number;
-  #chunks: Array<Uint8Array> = [];
-  #place: Buffer<ArrayBuffer> | undefined;
-  #length = 0;
-
-  /** @param claimed length, in bytes; 0 where none is said */
-  constructor(claimed: number) {
-    this.#claimed = claimed;
-  }
-
-  take(chunk: Uint8Array): void {
-    this.#length += chunk.byteLength;
-    if (this.#place === undefined && this.#claimed > wholeBytesMax && this.#length * claimedMost >= this.#claimed)
-      this.#settle(Buffer.allocUnsafeSlow(this.#claimed));
-    if (this.#place === undefined) this.#chunks.push(chunk);
-    else this.#place.set(chunk, this.#length - chunk.byteLength);
-  }
-
-  /** All that has come. */
-  get whole(): Effect.Effect<Bytes> {
-    return this.#place === undefined ? joined(this.#chunks) : Effect.succeed(this.#place.subarray(0, this.#length));
-  }
-
-  #settle(place: Buffer<ArrayBuffer>): void {
-    this.#place = placed(this.#chunks, place);
-    this.#chunks = [];
-  }
-}
-
-/** Bytes that are copied in one turn of the event loop. */
-const copiedBytes = 1_024 * 1_024;
-
-/** Joins chunks; many bytes in several turns. */
-const joined = (chunks: ReadonlyArray<Uint8Array>): Effect.Effect<Bytes> => {
-  const length = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
-  // A buffer of its own: the slices of Node's pool would keep all of it.
-  return length > copiedBytes
-    ? joinedInTurns(chunks, length)
-    : Effect.sync(() => placed(chunks, Buffer.allocUnsafeSlow(length)));
-};
-
-const joinedInTurns = Effect.fnUntraced(function* (chunks: ReadonlyArray<Uint8Array>, length: number) {
-  const all = Buffer.allocUnsafeSlow(length);
-  let at = 0;
-  let turn = 0;
-  for (const chunk of chunks) {
-    all.set(chunk, at);
-    at += chunk.byteLength;
-    turn += chunk.byteLength;
-    if (turn < copiedBytes) continue;
-    turn = 0;
-    yield* Effect.yieldNow;
-  }
-  return all;
-});
-
-const placed = (chunks: ReadonlyArray<Uint8Array>, place: Buffer<ArrayBuffer>): Buffer<ArrayBuffer> => {
-  let at = 0;
-  for (const chunk of chunks) {
-    place.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return place;
-};
 
 /** Whether a request has a body at all (RFC 9112, 6.3). */
 export const hasBody = ({ headers }: IncomingMessage): boolean =>

@@ -27,8 +27,12 @@ export type JsonEnd = "json" | "damaged" | "deep" | "done";
 /** Most levels that are read: models' APIs take some ten or a hundred. */
 export const levelsMax = 1_024;
 
-/** Bytes that are read in one turn of the event loop: some 0.2 ms of text, and 1 ms where every byte is a token. */
+/** Most bytes that are read in one turn of the event loop: some 0.2 ms of text, and 1 ms where every byte is a token. */
 export const sliceBytes = 64 * 1_024;
+
+/** Bytes that are read in the first turn; twice as many in each further one. A process that has never read so much JSON has not compiled
+ * this code, and takes up to a microsecond for a byte. */
+export const firstSliceBytes = 4 * 1_024;
 
 /** Bytes of JSON's own signs. */
 export const sign = {
@@ -48,8 +52,8 @@ const { BACKSLASH, CLOSE_LIST, CLOSE_OBJECT, COLON, COMMA, OPEN_LIST, OPEN_OBJEC
 export const scanned = (bytes: Uint8Array, listener: JsonListener): Effect.Effect<JsonEnd> =>
   Effect.gen(function* () {
     const scan = new JsonScan(bytes, listener);
-    for (;;) {
-      const end = scan.read(sliceBytes);
+    for (let count = firstSliceBytes; ; count = Math.min(sliceBytes, 2 * count)) {
+      const end = scan.read(count);
       if (end !== undefined) return end;
       if (listener.isDone?.() === true) return "done";
       yield* Effect.yieldNow;

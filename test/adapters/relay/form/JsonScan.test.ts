@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Scheduler } from "effect";
-import { levelsMax, scanned, sliceBytes } from "../../../../src/adapters/relay/form/JsonScan.ts";
+import { firstSliceBytes, levelsMax, scanned, sliceBytes } from "../../../../src/adapters/relay/form/JsonScan.ts";
 import { compare, readIn, ToldText } from "./JsonScanCases.ts";
 import { parsed } from "./JsonTexts.ts";
 
@@ -79,6 +79,21 @@ describe("The scanner of JSON", () => {
       }
     }).pipe(Effect.runPromise);
   });
+
+  it("reads little in its first turn and twice as much in each further one: a cold process is slow to read", () =>
+    Effect.gen(function* () {
+      const ends: Array<number> = [];
+      let at = 0;
+      const isDone = () => {
+        ends.push(at);
+        return false;
+      };
+      const listener = { ...silent, scalar: (_: number, to: number) => (at = to), isDone };
+      assert.strictEqual(yield* scanned(bytesOf(`[${"1,".repeat(3 * sliceBytes)}1]`), listener), "json");
+      const read = ends.map((end, index) => Math.round((end - (ends[index - 1] ?? 0)) / firstSliceBytes));
+      assert.deepStrictEqual(read, [1, 2, 4, 8, ...read.slice(4).map(() => sliceBytes / firstSliceBytes)]);
+      assert.isAtLeast(read.length, 8);
+    }).pipe(Effect.runPromise));
 
   it("ends where its listener has heard enough", () =>
     Effect.gen(function* () {
