@@ -8,7 +8,7 @@ import type { Probed } from "../../paths/Path.ts";
 import { type Connector, ConnectStalled, targetOf } from "./Connector.ts";
 
 /**
- * Longest that a probe takes, in milliseconds. A head or body is asked about after 10 s of silence, and at most a quarter of a second
+ * Longest that a probe takes, in milliseconds. A head or body is asked about after 10 s of silence, and at most half a second
  * more: with this limit a lost path is known within 16 s of its last byte.
  */
 export const probeMs = 5_000;

@@ -7,7 +7,7 @@
  * running) stands still.
  *
  * A watch without a byte for a while is no stall yet: its path is asked, by whoever can, and an attempt on a path that is lost
- * ends without its clock. No clock and no look waits for that. Those that are to be asked are asked together, a few times a
+ * ends without its clock. No clock and no look waits for that. Those that are to be asked are asked together, twice a
  * second: however many are silent or read, each since a moment of its own, the fiber does not wake for each.
  *
  * A suspension is a gap in our own time: a closed lid, SIGSTOP, a paused container, a blocked loop. The fiber notices it

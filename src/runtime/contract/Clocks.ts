@@ -61,10 +61,10 @@ export const askAfterMs = 10_000;
 export const askAgainMs: ReadonlyArray<number> = [10_000, 20_000, 40_000, 60_000];
 
 /** A look reads the deadlines of so much later too, in milliseconds: those that have moved away need no look of their own. */
-export const foresightMs = 250;
+export const foresightMs = 500;
 
 /** Paths are asked in multiples of this, in milliseconds: at most so much late, and the silence of many costs few looks. */
-export const askGridMs = 250;
+export const askGridMs = 500;
 
 /** Suspensions of one attempt that are granted a grace; the gaps of all of them are held time. */
 export const suspendGracesMax = 32;

@@ -110,7 +110,7 @@ const spread = (world: World, clocks: Partial<Clocks> = {}) =>
   });
 
 describe("many silent attempts", () => {
-  it.effect("each is asked about within a quarter of a second after its time, and none before", () =>
+  it.effect("each is asked about within half a second after its time, and none before", () =>
     played((world) =>
       Effect.gen(function* () {
         const { moments } = yield* spread(world);
