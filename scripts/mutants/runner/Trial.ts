@@ -27,6 +27,9 @@ export type Said =
 /** Milliseconds that a proof has. */
 export const proofMsMax = 150_000;
 
+/** Milliseconds that a test of a proof has: one that hangs by a mutant has failed, and says so before its proof's time is over. */
+const testMsMax = 60_000;
+
 /** A proof as one short text; proofs with the same text are the same. */
 export const proofText = (proof: Proof): string =>
   "simulate" in proof
@@ -78,7 +81,8 @@ type Proven = Extract<Proof, { readonly test: string }>;
 
 const tested = async (proof: Proven, root: string): Promise<Said> => {
   const named = proof.named === undefined ? [] : ["-t", proof.named.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")];
-  const args = [proof.test, ...named, "--bail", "1", "--maxWorkers", "1"];
+  const limits = ["--testTimeout", String(testMsMax), "--hookTimeout", String(testMsMax)];
+  const args = [proof.test, ...named, ...limits, "--bail", "1", "--maxWorkers", "1"];
   const report = await vitest(args, root, proofMsMax, configOf(proof));
   return typeof report === "string" ? { said: "nothing", why: report } : judged(proof, root, report);
 };
