@@ -213,7 +213,7 @@ describe("ProviderClient over HTTP/2", () => {
         arrived(stream, () => stream.destroy());
       });
       const { error } = yield* attempt(yield* clientOf(), chat, { url: server.url });
-      assert.deepInclude(error?.reason, { kind: "truncated" });
+      assert.deepInclude(error?.reason, { kind: "transport", operation: "body", retryable: true });
     }),
   );
 

@@ -107,8 +107,9 @@ export const make = ({ connectMs, http2 = false, moreCa, proxy, tls }: Connector
       clearTimeout(timer);
       callback(...result);
     };
-    // The connector gives its socket, which its type does not say.
-    const opened: unknown = open(options, settle);
+    // The connector gives its socket, which its type does not say. Its context is the socket's for as long as it lives: that of a
+    // dispatch would keep the request which opened it, and its body.
+    const opened: unknown = current.exit(() => open(options, settle));
     const opening = opened instanceof Socket || opened instanceof Tunnel ? opened : undefined;
     const timer = setTimeout(
       () => {

@@ -44,7 +44,12 @@ export class Http2Stream implements Dispatcher.DispatchController {
   readonly #host: StreamHost;
   #stream: ClientHttp2Stream | undefined;
   #error: Error | undefined;
+  /** Its head has come. The handler may have taken `rawHeaders` away since. */
+  #begun = false;
+  /** The peer has said the response's end. */
   #ended = false;
+  /** All that came before that end was handed on. */
+  #isRead = false;
   #settled = false;
   aborted = false;
   paused = false;
@@ -71,7 +76,9 @@ export class Http2Stream implements Dispatcher.DispatchController {
       this.#stream = session.request({ ...fields, ...sized, ...headersOf(headers) }, { endStream: whole });
       this.#listen(session, this.#stream);
       if (body instanceof Uint8Array) this.#stream.end(body);
-      else if (body instanceof Readable) pipeline(body, this.#stream, (error) => error && this.abort(error));
+      // Behind the response's end the stream's own close says what it was: a peer that has answered may stop to read.
+      else if (body instanceof Readable)
+        pipeline(body, this.#stream, (error) => error && !this.#isRead && this.abort(error));
       else if (!whole) throw new TypeError("A body over HTTP/2 is bytes or a stream of them");
     } catch (error) {
       this.#fail(error instanceof Error ? error : new Http2Broken("ERR_HTTP2_ERROR"));
@@ -107,6 +114,7 @@ export class Http2Stream implements Dispatcher.DispatchController {
       this.#host.heard();
       if (this.#settled) return;
       const { ":status": status, ...fields } = headers;
+      this.#begun = true;
       this.rawHeaders = regular(raw ?? []);
       this.#handler.onResponseStart?.(this, Number(status), { ...fields }, "");
       stream.on("data", (chunk: Buffer) => {
@@ -114,18 +122,23 @@ export class Http2Stream implements Dispatcher.DispatchController {
         if (!this.#settled) this.#handler.onResponseData?.(this, chunk);
       });
     });
-    // node:http2 ends the streams of a connection that is destroyed as if they had ended.
+    // node:http2 ends a stream that was reset, and one whose connection is destroyed, as if its response had ended. It closes the stream
+    // before that, and behind an end that the peer has said: which of them it is shows only here.
+    const push = stream.push;
+    stream.push = (chunk: unknown, encoding?: BufferEncoding) => {
+      if (chunk === null && !stream.closed && !session.destroyed) this.#ended = true;
+      return push.call(stream, chunk, encoding);
+    };
     stream.on("end", () => {
-      this.#ended = !session.destroyed;
+      this.#isRead = this.#ended;
     });
     stream.on("error", (error: Error) => {
       this.#error ??= error;
     });
     stream.on("close", () => {
       const reset = stream.rstCode ?? constants.NGHTTP2_NO_ERROR;
-      // A stream that was reset ends too: only its code tells that from a whole response.
-      const whole = this.#ended && this.rawHeaders !== null && this.#error === undefined;
-      if (whole && reset === constants.NGHTTP2_NO_ERROR && !stream.aborted) this.#finish();
+      // A peer that has answered may let the rest of the request be, and says so by a reset without an error (RFC 9113, 8.1).
+      if (reset === constants.NGHTTP2_NO_ERROR && this.#begun && this.#isRead) this.#finish();
       else this.#fail(this.#host.broken({ error: this.#error, id: stream.id ?? Number.POSITIVE_INFINITY, reset }));
       this.#host.over(this);
     });

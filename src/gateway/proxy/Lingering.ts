@@ -14,15 +14,17 @@ export const lingerMs = 10_000;
 
 /** Whether something of a request may still come. */
 export const isUnread = (request: IncomingMessage): boolean =>
-  !request.complete && !request.destroyed && hasBody(request);
+  !request.complete && !request.destroyed && !request.socket.destroyed && hasBody(request);
 
 /** Throws away the rest of a request's body, until its end, the client's leaving or a limit. */
 export const discarded = (request: IncomingMessage): Effect.Effect<void> => {
   const rest = Effect.callback<void>((resume) => {
     if (!isUnread(request)) return resume(Effect.void);
+    const { socket } = request;
     let bytes = 0;
     const over = () => {
       request.off("data", data).off("end", over).off("close", over).off("error", over);
+      socket.off("close", over);
       request.pause();
       resume(Effect.void);
     };
@@ -31,6 +33,8 @@ export const discarded = (request: IncomingMessage): Effect.Effect<void> => {
       if (bytes > lingerBytesMax) over();
     };
     request.on("data", data).on("end", over).on("close", over).on("error", over);
+    // Once its response has ended, Node does not tell a request that its connection has.
+    socket.on("close", over);
     request.resume();
     return Effect.sync(over);
   });

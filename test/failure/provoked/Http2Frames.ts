@@ -15,6 +15,8 @@ export interface Frames {
   readonly end: (stream: number) => void;
   readonly reset: (stream: number, code: number) => void;
   readonly goaway: (code: number, lastStream: number) => void;
+  /** Sends what is said meanwhile in one write. */
+  readonly together: (say: () => void) => void;
   /** Ends the connection after what was written. */
   readonly close: () => void;
   /** Resets the connection. */
@@ -50,6 +52,11 @@ const writing = (socket: tls.TLSSocket, cut: () => void): Frames => ({
   end: (stream) => void socket.write(frame(types.data, flags.endStream, stream, nothing)),
   reset: (stream, code) => void socket.write(frame(types.reset, flags.none, stream, words(code))),
   goaway: (code, lastStream) => void socket.write(frame(types.goaway, flags.none, 0, words(lastStream, code))),
+  together: (say) => {
+    socket.cork();
+    say();
+    socket.uncork();
+  },
   close: () => void socket.end(),
   cut,
 });

@@ -1,9 +1,30 @@
+import { constants } from "node:http2";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { http2Server } from "../../client/Http2Server.ts";
 import { answer } from "../../client/Server.ts";
 import { localhost } from "../../failure/provoked/Certificates.ts";
+import { withFrames } from "../../failure/provoked/Http2Frames.ts";
 import { front, post, send } from "../GatewayCases.ts";
+
+const json = { "content-type": "application/json" };
+const refusal = '{"error":{"message":"no","type":"invalid_request_error"}}';
+const document =
+  '{"id":"a","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}';
+
+const askedOf = (upstream: string, body: string, path = "/chat/completions") =>
+  Effect.gen(function* () {
+    const named = [{ name: "two", url: upstream, headers: [], ca: localhost, http: 2 as const }];
+    const { url } = yield* front("http://127.0.0.1:1", { named });
+    return yield* Effect.promise(() => send(`${url}/u/two/v1${path}`, { body, headers: json }));
+  });
+
+/** More than a server has to read before it answers. */
+const large = JSON.stringify({
+  model: "m",
+  stream: true,
+  messages: [{ role: "user", content: "a".repeat(3_000_000) }],
+});
 
 describe("an upstream over HTTP/2", () => {
   it.live("gets a relayed request whole, and its response goes back byte for byte, its headers in their order", () =>
@@ -42,4 +63,62 @@ describe("an upstream over HTTP/2", () => {
       assert.strictEqual(got.text, body);
     }),
   );
+
+  for (const [what, status, stream, text] of [
+    ["a document", 200, false, document],
+    ["a refusal", 401, true, refusal],
+    ["a refusal of a document", 401, false, refusal],
+  ] as const)
+    for (const length of [undefined, String(text.length)])
+      it.live(`gives ${what} whole, by one request, ${length === undefined ? "without" : "with"} its length`, () =>
+        Effect.gen(function* () {
+          const server = yield* http2Server((it) => {
+            it.respond({ ":status": status, ...json, ...(length === undefined ? {} : { "content-length": length }) });
+            it.end(text);
+          });
+          const got = yield* askedOf(server.url, JSON.stringify({ model: "m", stream, messages: [] }));
+          assert.deepStrictEqual([got.status, got.text, got.broken], [status, text, false]);
+          assert.lengthOf(server.streams, 1);
+        }),
+      );
+
+  for (const path of ["/chat/completions", "/files"])
+    it.live(`gives ${path} the whole answer of one that lets the rest of the request be`, () =>
+      Effect.gen(function* () {
+        const server = yield* http2Server((it) => {
+          it.once("data", () => {
+            it.pause();
+            it.respond({ ":status": 413, ...json });
+            // The client has read the end once it answers a PING behind it.
+            it.end(refusal, () => it.session?.ping(() => it.close(constants.NGHTTP2_NO_ERROR)));
+          });
+        });
+        const got = yield* askedOf(server.url, large, path);
+        assert.deepStrictEqual([got.status, got.text, got.broken], [413, refusal, false]);
+        assert.lengthOf(server.streams, 1);
+      }),
+    );
+
+  for (const [what, isEnded, body] of [
+    ["whole where it has said its end", true, large],
+    ["broken where it has not", false, "{}"],
+  ] as const)
+    it.live(`that answers and closes its stream in the same breath: the answer is ${what}`, () =>
+      Effect.promise(() =>
+        withFrames(
+          (frames, stream) =>
+            frames.together(() => {
+              frames.head(stream);
+              frames.data(stream, refusal);
+              if (isEnded) frames.end(stream);
+              frames.reset(stream, constants.NGHTTP2_NO_ERROR);
+            }),
+          async (port) => {
+            const asked = askedOf(`https://localhost:${port}/v1`, body, "/files");
+            const got = await Effect.runPromise(Effect.scoped(asked));
+            assert.deepStrictEqual([got.text, got.broken], [refusal, !isEnded]);
+          },
+        ),
+      ),
+    );
 });

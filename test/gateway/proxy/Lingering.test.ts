@@ -1,0 +1,33 @@
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { assert, describe, it } from "@effect/vitest";
+import { Deferred, Effect } from "effect";
+import { discarded, isUnread } from "../../../src/gateway/proxy/Lingering.ts";
+import { serverOf } from "../GatewayCases.ts";
+
+describe("A client that still sends", () => {
+  // Time stands still here: what waits for the longest time that a client has would never end.
+  it.effect("is waited for no longer once its connection is closed, though its response has ended", () =>
+    Effect.gen(function* () {
+      const responded = yield* Deferred.make<IncomingMessage>();
+      const url = yield* serverOf((request, response) => {
+        // Node no longer tells a request of its connection's end once its response has ended, where somebody has read of it.
+        request.once("data", () => {
+          request.pause();
+          response.writeHead(413, { connection: "close" }).end("no", () => {
+            Deferred.doneUnsafe(responded, Effect.succeed(request));
+          });
+        });
+      });
+      const client = httpRequest(url, { method: "POST", agent: false, headers: { "content-length": "9000000" } });
+      client.on("error", () => undefined);
+      client.write(Buffer.alloc(100_000));
+      const request = yield* Deferred.await(responded);
+      const { socket } = request;
+      assert.isTrue(isUnread(request));
+      const closed = Effect.sync(() => void client.destroy());
+      yield* Effect.all([discarded(request), closed], { concurrency: "unbounded" });
+      assert.deepStrictEqual([socket.destroyed, isUnread(request)], [true, false]);
+      yield* discarded(request);
+    }),
+  );
+});
