@@ -253,8 +253,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a refusal closes the connection under a client that still sends",
     breaks: "a client reads why it was refused",
     within: "isUnread",
-    find: "!request.complete && !request.destroyed && hasBody(request);",
-    replace: "request.complete && !request.destroyed && hasBody(request);",
+    find: "!request.complete && !request.destroyed && !request.socket.destroyed && hasBody(request);",
+    replace: "request.complete && !request.destroyed && !request.socket.destroyed && hasBody(request);",
     proofs: [{ test: "test/gateway/proxy/TooLong.test.ts", named: "reads nothing before it has sent all" }],
   },
   {

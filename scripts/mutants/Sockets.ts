@@ -5,10 +5,43 @@ import type { Mutant } from "./Mutant.ts";
 
 const deadSockets = "test/client/connection/DeadSockets.test.ts";
 const probe = "test/client/connection/Probe.test.ts";
+const http2 = "test/gateway/upstream/Http2Upstream.test.ts";
 const rateLimits = "test/failure/tables/RateLimits.test.ts";
 
 /** The mutants of `src/client/connection` and of the tables of refusals. */
 export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "a response over HTTP/2 whose head was taken is none",
+    breaks: "a whole response is not asked for again",
+    within: "Http2Stream",
+    find: "reset === constants.NGHTTP2_NO_ERROR && this.#begun && this.#isRead",
+    replace: "reset === constants.NGHTTP2_NO_ERROR && this.rawHeaders !== null && this.#isRead",
+    proofs: [{ test: http2, named: "gives a document whole" }],
+  },
+  {
+    name: "a response over HTTP/2 that is reset without an error is whole",
+    breaks: "L5",
+    within: "Http2Stream",
+    find: "if (chunk === null && !stream.closed && !session.destroyed) this.#ended = true;",
+    replace: "if (chunk === null && !session.destroyed) this.#ended = true;",
+    proofs: [{ test: http2, named: "broken where it has not" }],
+  },
+  {
+    name: "a connection keeps the request that opened it, and its body, for as long as it lives",
+    breaks: "L11, every buffer is bounded",
+    within: "clocked",
+    find: "current.exit(() => open(options, settle))",
+    replace: "open(options, settle)",
+    proofs: [{ test: "test/client/connection/Connector.test.ts", named: "keeps nothing of the request" }],
+  },
+  {
+    name: "a client that has gone is waited for while its body is thrown away",
+    breaks: "L11, docs/gateway-operation.md: shutdown",
+    within: "discarded",
+    find: '    socket.on("close", over);\n',
+    replace: "",
+    proofs: [{ test: "test/gateway/proxy/Lingering.test.ts", named: "once its connection is closed" }],
+  },
   {
     name: "a request is written on a connection that idled too long, because no timer has closed it",
     breaks: "no request on a dead socket",

@@ -310,8 +310,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a stream that was cancelled behind its head is a whole response",
     breaks: "L5",
     within: "Http2Stream",
-    find: "if (whole && reset === constants.NGHTTP2_NO_ERROR && !stream.aborted) this.#finish();",
-    replace: "if (whole) this.#finish();",
+    find: "if (reset === constants.NGHTTP2_NO_ERROR && this.#begun && this.#isRead) this.#finish();",
+    replace: "if (this.#begun) this.#finish();",
     proofs: [{ test: "test/client/Http2.test.ts", named: "CANCEL behind the head" }],
   },
   {

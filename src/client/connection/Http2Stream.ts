@@ -76,9 +76,7 @@ export class Http2Stream implements Dispatcher.DispatchController {
       this.#stream = session.request({ ...fields, ...sized, ...headersOf(headers) }, { endStream: whole });
       this.#listen(session, this.#stream);
       if (body instanceof Uint8Array) this.#stream.end(body);
-      // Behind the response's end the stream's own close says what it was: a peer that has answered may stop to read.
-      else if (body instanceof Readable)
-        pipeline(body, this.#stream, (error) => error && !this.#isRead && this.abort(error));
+      else if (body instanceof Readable) pipeline(body, this.#stream, (error) => error && this.abort(error));
       else if (!whole) throw new TypeError("A body over HTTP/2 is bytes or a stream of them");
     } catch (error) {
       this.#fail(error instanceof Error ? error : new Http2Broken("ERR_HTTP2_ERROR"));

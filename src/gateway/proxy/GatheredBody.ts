@@ -15,7 +15,10 @@ const takenAlong = 4;
 /** A body that comes. */
 export class GatheredBody {
   readonly #claimed: number;
-  /** What came before the place was there, at most one part in `claimedMost` and a chunk; each new chunk takes some of it to its place. */
+  /**
+   * What came before there was a place: less than one part in `claimedMost` of a length that is claimed, and the whole body where none or
+   * a short one is. Each new chunk takes some of it to its place.
+   */
   readonly #chunks: Array<Uint8Array> = [];
   /** Bytes of `#chunks`. */
   #waiting = 0;
@@ -45,6 +48,7 @@ export class GatheredBody {
   get whole(): Effect.Effect<Bytes> {
     return Effect.suspend(() => {
       if (this.#place === undefined) return joined(this.#chunks);
+      // Of a body that has come to its length nothing waits any more.
       this.#settle(this.#place, this.#waiting);
       return Effect.succeed(this.#place.subarray(0, this.#length));
     });
