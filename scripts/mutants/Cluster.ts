@@ -16,9 +16,9 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a call that comes twice begins its turn twice",
     breaks: "a turn begins once",
     within: "newestOf",
-    find: "return begun !== undefined && begun.number > turn.number ? begun : turn;",
-    replace: "return turn;",
-    proofs: [{ test: journals, named: "begins once" }],
+    find: "begun !== undefined && begun.number > written.number ? begun : written;",
+    replace: "written;",
+    proofs: [{ test: turns, named: "has begun, before and behind its line" }],
   },
   {
     name: "an owner before the newest one writes on",
@@ -182,7 +182,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "letsGo",
     find: "if (it === undefined || it.running !== undefined) return false;",
     replace: "if (it === undefined || it.epoch > 0) return false;",
-    proofs: [{ test: forgets, named: "under its living owner" }],
+    proofs: [{ test: journals, named: "begins once" }],
   },
   {
     name: "a turn that was forgotten begins once more for the caller that waits for it",

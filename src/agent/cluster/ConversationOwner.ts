@@ -18,7 +18,7 @@ import type { StartedCall } from "../conversation/ChatRun.ts";
 import { ConversationError } from "./ConversationError.ts";
 import { LineRefused, type PostgresChats } from "./PostgresChats.ts";
 import { type Order, type Report, textCharactersMax, type Verdict } from "./Protocol.ts";
-import { moveOf, type Standing } from "./Turns.ts";
+import { moveOf, newestOf, type Standing } from "./Turns.ts";
 
 /** What an owner plays conversations with; the settings are those of new ones. */
 export interface OwnerOptions extends Omit<AgentOptions, "chat" | "dir" | "folder" | "watch" | "confirm"> {
@@ -120,7 +120,7 @@ export const make = Effect.fn("ConversationOwner.make")(function* (chat: string,
     cancel: (turn) =>
       Effect.gen(function* () {
         const it = yield* lock.withPermits(1)(Effect.uninterruptible(opened));
-        if (newestOf(it).number === turn && it.running !== undefined) yield* it.agent.cancel;
+        if (newestOf(it.agent.turn(), it.begun).number === turn && it.running !== undefined) yield* it.agent.cancel;
         return reportOf(it, options.node);
       }),
   };
@@ -198,16 +198,10 @@ const judged = (it: Opened | undefined, call: StartedCall) =>
     return "parked" as const;
   });
 
-/** The newest turn: by the journal, or by the call that has just begun one. */
-const newestOf = ({ agent, begun }: Opened) => {
-  const turn = agent.turn();
-  return begun !== undefined && begun.number > turn.number ? begun : turn;
-};
-
 const unused: Standing = { turns: 0, asked: undefined, isOpen: false, isDriven: false, rest: undefined };
 
 const standingOf = (it: Opened) => {
-  const { asked, number } = newestOf(it);
+  const { asked, number } = newestOf(it.agent.turn(), it.begun);
   const isDriven = it.running !== undefined;
   return { turns: number, asked, isOpen: isDriven || it.agent.isOpen(), isDriven, rest: it.rest?.name };
 };
@@ -268,7 +262,7 @@ const said = ({ message, reason }: AgentError): ConversationError => new Convers
 /** How the newest turn is. */
 const reportOf = (it: Opened, node: string): Report => {
   const { agent, end, rest, running } = it;
-  const base = { turns: newestOf(it).number, node, message: end?.message ?? "", text: "" };
+  const base = { turns: newestOf(it.agent.turn(), it.begun).number, node, message: end?.message ?? "", text: "" };
   if (running !== undefined) {
     const isWritten = agent.turn().number === base.turns;
     return { ...base, how: "running", ...(isWritten ? { written: true } : {}) };

@@ -21,6 +21,21 @@ export interface Standing {
   readonly rest: string | undefined;
 }
 
+/** A turn by its number, and what was said in it. */
+export interface NumberedTurn {
+  readonly number: number;
+  readonly asked: string | undefined;
+}
+
+/**
+ * The newest turn.
+ *
+ * @param written by the journal
+ * @param begun by the call that has just begun one here: its line comes later
+ */
+export const newestOf = (written: NumberedTurn, begun: NumberedTurn | undefined): NumberedTurn =>
+  begun !== undefined && begun.number > written.number ? begun : written;
+
 /** What becomes of a call. */
 export type Move = "begin" | "go_on" | "tell" | ConversationError;
 

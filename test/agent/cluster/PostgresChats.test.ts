@@ -4,6 +4,7 @@
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Cause, Context, Effect, Exit, Fiber, Layer, References, Scope } from "effect";
+import * as ForgottenChats from "../../../src/agent/cluster/ForgottenChats.ts";
 import { ClusterCarrier, ConversationError, layerNode, type Order } from "../../../src/agent/cluster/index.ts";
 import * as PostgresChats from "../../../src/agent/cluster/PostgresChats.ts";
 import { type Entry, layer } from "../../../src/agent/index.ts";
@@ -140,6 +141,10 @@ describe("A turn of a cluster", () => {
           refused.map((error) => (error instanceof ConversationError ? error.reason : error)),
           ["taken", "out_of_turn"],
         );
+        // Its owner has it open still, and tells of it what there is.
+        const meant = { which: { chat: "c" }, force: false };
+        assert.deepInclude(yield* ForgottenChats.forget(client, "stream_recovery_", "the store", meant), { chats: 1 });
+        assert.deepInclude(yield* own.look("c"), { turns: 0, how: "none", text: "" });
       }),
     ),
   );

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import type { Order } from "../../../src/agent/cluster/Protocol.ts";
-import { moveOf, type Standing } from "../../../src/agent/cluster/Turns.ts";
+import { moveOf, newestOf, type Standing } from "../../../src/agent/cluster/Turns.ts";
 
 const ended: Standing = { turns: 2, asked: "two", isOpen: false, isDriven: false, rest: undefined };
 const left: Standing = { ...ended, isOpen: true };
@@ -23,6 +23,17 @@ describe("A call that names a turn", () => {
     assert.strictEqual(said({ turn: 4, text: "four" }, ended), "out_of_turn");
     assert.strictEqual(said({ turn: 1, text: "one" }, ended), "out_of_turn");
     assert.strictEqual(said({ turn: 0 }, fresh), "out_of_turn");
+  });
+
+  it("counts with the one that the call before has begun, before and behind its line in the journal", () => {
+    const [one, two] = [
+      { number: 1, asked: "one" },
+      { number: 2, asked: "two" },
+    ];
+    assert.strictEqual(newestOf(one, two), two);
+    assert.strictEqual(newestOf(two, one), two);
+    assert.strictEqual(newestOf(two, undefined), two);
+    assert.strictEqual(newestOf(two, { number: 2, asked: "2" }), two);
   });
 
   it("begins none without words, and none behind one that is open", () => {
