@@ -123,10 +123,11 @@ export class Http2Stream implements Dispatcher.DispatchController {
     // node:http2 ends a stream that was reset, and one whose connection is destroyed, as if its response had ended. It closes the stream
     // before that, and behind an end that the peer has said: which of them it is shows only here.
     const push = stream.push;
-    stream.push = (chunk: unknown, encoding?: BufferEncoding) => {
+    const pushed = (chunk: unknown, encoding?: BufferEncoding): boolean => {
       if (chunk === null && !stream.closed && !session.destroyed) this.#ended = true;
       return push.call(stream, chunk, encoding);
     };
+    stream.push = pushed;
     stream.on("end", () => {
       this.#isRead = this.#ended;
     });
