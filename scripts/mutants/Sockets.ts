@@ -14,8 +14,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a response over HTTP/2 whose head was taken is none",
     breaks: "a whole response is not asked for again",
     within: "Http2Stream",
-    find: "reset === constants.NGHTTP2_NO_ERROR && this.#begun && this.#isRead",
-    replace: "reset === constants.NGHTTP2_NO_ERROR && this.rawHeaders !== null && this.#isRead",
+    find: "if (!this.#ended || !this.#begun) return;",
+    replace: "if (!this.#ended || this.rawHeaders === null) return;",
     proofs: [{ test: http2, named: "gives a document whole" }],
   },
   {
@@ -25,6 +25,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "if (chunk === null && !stream.closed && !session.destroyed) this.#ended = true;",
     replace: "if (chunk === null && !session.destroyed) this.#ended = true;",
     proofs: [{ test: http2, named: "broken where it has not" }],
+  },
+  {
+    name: "a provider that has answered is sent the rest of the request over HTTP/2, though it reads none of it",
+    breaks: "L11, no wait without a limit",
+    within: "Http2Stream",
+    find: "      if (!stream.writableFinished) stream.close(constants.NGHTTP2_CANCEL);\n",
+    replace: "",
+    proofs: [{ test: http2, named: "reads no more of the request" }],
   },
   {
     name: "a connection keeps the request that opened it, and its body, for as long as it lives",

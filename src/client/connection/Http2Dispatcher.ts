@@ -88,6 +88,8 @@ class Lane {
   readonly #options: Http2Options;
   #pending: Array<Pending> = [];
   #opening: Opening | undefined;
+  /** Counts the connections that were given up while they were opened. */
+  #attempt = 0;
   #session: Http2Session | undefined;
   readonly #sessions = new Set<Http2Session>();
   #http1 = false;
@@ -166,7 +168,12 @@ class Lane {
     if (at < 0) return;
     this.#pending.splice(at, 1);
     pending.handler.onResponseError?.(unsent, error);
-    if (this.#pending.length === 0) this.#opening?.destroy(error);
+    if (this.#pending.length > 0) return;
+    const opening = this.#opening;
+    // Whoever comes next opens another one: what becomes of this one is no word of theirs.
+    this.#opening = undefined;
+    this.#attempt += 1;
+    opening?.destroy(error);
   }
 
   #failAll(error: Error): void {
@@ -177,11 +184,17 @@ class Lane {
     const { connectMs, connector, now } = this.#options;
     const begunAt = now();
     const target = targetOf(this.#origin);
+    const attempt = this.#attempt;
     const failed = (error: Error): void => {
+      if (attempt !== this.#attempt) return;
       this.#opening = undefined;
       this.#failAll(error);
     };
     const opened = (error: Error | null, socket: Socket | null | undefined): void => {
+      if (attempt !== this.#attempt) {
+        socket?.on("error", () => undefined).destroy();
+        return;
+      }
       if (socket === null || socket === undefined) {
         failed(error ?? new ConnectStalled());
         return;
