@@ -6,6 +6,7 @@ import { type ExchangeRecord, ProviderClient, type ProviderClientOptions } from 
 import type { Delivery } from "../../src/domain/AttemptFacts.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import { key, localhost } from "../failure/provoked/Certificates.ts";
+import { withFrames } from "../failure/provoked/Http2Frames.ts";
 import { attempt, turns } from "./Attempt.ts";
 import { proxyServer } from "./EgressProxyServer.ts";
 import { http2Server, silentHttp2 } from "./Http2Server.ts";
@@ -343,6 +344,43 @@ describe("ProviderClient over HTTP/2", () => {
         yield* Fiber.interrupt(other);
         yield* until(() => server.sockets() === 0);
       }),
+  );
+
+  it.live(
+    "sends the next request over a connection of its own where the last one for it was given up in the same turn",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* http2Server(whole);
+        const client = yield* clientOf();
+        const call = attempt(client, chat, { url: server.url });
+        yield* Fiber.interrupt(yield* Effect.forkChild(call, { startImmediately: true }));
+        const { deliveries, error } = yield* call;
+        assert.deepStrictEqual([error, deliveries], [undefined, ["not_sent", "ambiguous", "accepted"]]);
+      }),
+  );
+
+  it.live(
+    "is told of a reset without an error in the middle of its body: the response is none, and its stream is closed",
+    () =>
+      Effect.promise(() =>
+        withFrames(
+          (frames, stream) =>
+            frames.together(() => {
+              frames.head(stream);
+              frames.data(stream, `${first}\n\n`);
+              frames.reset(stream, constants.NGHTTP2_NO_ERROR);
+            }),
+          (port) =>
+            Effect.gen(function* () {
+              // More than a peer's window lets through, so that it is not written.
+              const body = { stream: true, text: "a".repeat(200_000) };
+              const call = attempt(yield* clientOf(), chat, { url: `https://localhost:${port}/v1`, body });
+              const seen = yield* Effect.all([call, call], { concurrency: 2 });
+              for (const { error } of seen)
+                assert.deepInclude(error?.reason, { kind: "transport", operation: "body", retryable: true });
+            }).pipe(Effect.scoped, Effect.runPromise),
+        ),
+      ),
   );
 
   it.live("closes an idle connection after the keep-alive limit, and all with its scope", () =>
