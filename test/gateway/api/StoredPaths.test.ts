@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Context, Effect, Layer } from "effect";
+import { Clock, Context, Effect, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import * as SharedPaths from "../../../src/gateway/api/SharedPaths.ts";
 import { Paths } from "../../../src/paths/Paths.ts";
@@ -93,6 +93,24 @@ describe("waits that a provider announces to one of several gateways", () => {
         [keptMs(first), keptMs(second)],
         before.map((ms) => ms - 1),
       );
+      // One of its requests goes before the wait is over, and is answered.
+      const left: Array<() => void> = [];
+      const asks = {
+        scope,
+        maxRetryAfterMs: 2_000,
+        withinMs: 60_000,
+        told: () => {},
+        hold: (leave: () => void) => left.push(leave),
+      };
+      const trial = yield* Effect.forkChild(second.admit(asks));
+      yield* TestClock.adjust(2_000);
+      assert.strictEqual((yield* Fiber.join(trial))._tag, "admitted");
+      second.answered(scope);
+      for (const leave of left) leave();
+      assert.isTrue(second.isOpen(scope));
+      store.say({ _tag: "Look" });
+      yield* told;
+      assert.isTrue(second.isOpen(scope));
     }).pipe(Effect.scoped),
   );
 
