@@ -52,8 +52,8 @@ export interface Connector {
   /** The request that is being dispatched. */
   readonly waiting: () => Waiting | undefined;
   /**
-   * Runs a dispatch, noting the socket that is opened for it. undici opens one within the dispatch itself or, for a request
-   * that waited for a free connection, later in the async context of its dispatch.
+   * Runs a dispatch, noting the socket that is opened for it within the dispatch itself. One that undici opens later, for a request that
+   * waited for a free connection, is nobody's here.
    */
   readonly dispatching: <A>(waiting: Waiting, dispatch: () => A) => A;
 }
