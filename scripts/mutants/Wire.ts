@@ -310,8 +310,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a stream that was cancelled behind its head is a whole response",
     breaks: "L5",
     within: "Http2Stream",
-    find: "if (!this.#ended || !this.#begun) return;",
-    replace: "if (!this.#begun) return;",
+    find: "if (this.#ended && this.#begun) {",
+    replace: "if (this.#begun) {",
     proofs: [{ test: "test/client/Http2.test.ts", named: "CANCEL behind the head" }],
   },
   {

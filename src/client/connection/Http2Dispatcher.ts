@@ -170,7 +170,7 @@ class Lane {
     pending.handler.onResponseError?.(unsent, error);
     if (this.#pending.length > 0) return;
     const opening = this.#opening;
-    // Whoever comes next opens another one: what becomes of this one is no word of theirs.
+    // The next request opens a connection of its own: the end of this one must not fail it.
     this.#opening = undefined;
     this.#attempt += 1;
     opening?.destroy(error);

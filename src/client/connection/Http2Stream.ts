@@ -127,13 +127,12 @@ export class Http2Stream implements Dispatcher.DispatchController {
     };
     stream.push = pushed;
     stream.on("end", () => {
-      if (!this.#ended || !this.#begun) return;
-      this.#finish();
-      // A peer that has answered needs the rest of the request no more (RFC 9113, 8.1), and may never read it.
-      if (!stream.writableFinished) stream.close(constants.NGHTTP2_CANCEL);
-    });
-    // node:http2 closes a stream that was reset once its request is written, and nobody writes it any more.
-    stream.on("end", () => {
+      if (this.#ended && this.#begun) {
+        this.#finish();
+        // A peer that has answered needs the rest of the request no more (RFC 9113, 8.1), and may never read it.
+        if (!stream.writableFinished) stream.close(constants.NGHTTP2_CANCEL);
+      }
+      // node:http2 lets a stream that was reset go once its request is written, which nothing writes any more.
       if (stream.closed) stream.destroy();
     });
     stream.on("error", (error: Error) => {
@@ -148,7 +147,7 @@ export class Http2Stream implements Dispatcher.DispatchController {
 
   /**
    * Writes a body that comes, for as long as its stream takes it. `pipeline` is not for node:http2: where a stream is closed in the middle
-   * of its body, the connection writes empty frames without an end then, within one turn (Node 24.21, one of two such ends).
+   * of its body, node:http2 may write empty frames without an end then, within one turn, and the process stands still (Node 24.21).
    */
   #write(body: Readable, stream: ClientHttp2Stream): void {
     const cut = (): void => this.abort(new Http2Broken("ERR_STREAM_PREMATURE_CLOSE"));

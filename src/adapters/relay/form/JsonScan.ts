@@ -30,8 +30,10 @@ export const levelsMax = 1_024;
 /** Most bytes that are read in one turn of the event loop: some 0.2 ms of text, and 1 ms where every byte is a token. */
 export const sliceBytes = 64 * 1_024;
 
-/** Bytes that are read in the first turn; twice as many in each further one. A process that has never read so much JSON has not compiled
- * this code, and takes up to a microsecond for a byte. */
+/**
+ * Bytes that are read in the first turn; twice as many in each further one. A process that has never read so much JSON has not compiled
+ * this code, and takes up to a microsecond for a byte.
+ */
 export const firstSliceBytes = 4 * 1_024;
 
 /** Bytes of JSON's own signs. */
