@@ -326,4 +326,20 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "policy: policyOf(record, options.policies ?? []),",
     proofs: [{ test: "test/runtime/crash/Restored.test.ts" }],
   },
+  {
+    name: "a wait for a connection counts as the model's",
+    breaks: "first_progress counts from the request written",
+    within: "Attempt",
+    find: 'if (known === "ambiguous") this.#watch?.written(this.#host.now());',
+    replace: "",
+    proofs: [{ test: "test/runtime/attempt/Watchdog.test.ts", named: "from the request written" }],
+  },
+  {
+    name: "first_progress is put off for as long as a source says that its request is being written",
+    breaks: "L11, no wait without a limit",
+    within: "Watch",
+    find: "if (this.#written) return;",
+    replace: "",
+    proofs: [{ test: "test/runtime/attempt/Watchdog.test.ts", named: "from the request written" }],
+  },
 ];

@@ -154,4 +154,20 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "false",
     proofs: [{ test: rateLimits, named: "shorter requests pass" }],
   },
+  {
+    name: "a request over HTTP/2 waits for the end of another's stream where the peer permits no more",
+    breaks: "no request is taken for stalled that was never sent",
+    within: "Lane",
+    find: "every((session) => !session.open || session.full)",
+    replace: "every((session) => !session.open)",
+    proofs: [{ test: "test/client/Http2.test.ts", named: "has a connection more" }],
+  },
+  {
+    name: "connections are opened without an end to a peer that permits no stream for now",
+    breaks: "every list is bounded",
+    within: "Http2Session",
+    find: "return this.#permitted > 0 && this.#streams.size",
+    replace: "return this.#streams.size",
+    proofs: [{ test: "test/client/Http2.test.ts", named: "permits no stream" }],
+  },
 ];

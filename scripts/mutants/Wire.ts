@@ -296,7 +296,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "Http2Session",
     find: "Math.min(streamsMax, this.#session.remoteSettings.maxConcurrentStreams ?? streamsMax)",
     replace: "streamsMax",
-    proofs: [{ test: "test/client/Http2.test.ts", named: "no room" }],
+    proofs: [{ test: "test/client/Http2.test.ts", named: "permits no stream" }],
   },
   {
     name: "a stream above the last one of a GOAWAY is told as processed",

@@ -57,8 +57,8 @@ export interface ProviderClientOptions {
    */
   readonly proxy?: string | Redacted.Redacted<string>;
   /**
-   * HTTP version, default 1. 2 offers HTTP/2 to servers behind TLS, one connection an origin, and goes on over HTTP/1.1 with those
-   * that do not speak it; `connections` then limits HTTP/1.1 only.
+   * HTTP version, default 1. 2 offers HTTP/2 to servers behind TLS, over as few connections as their limit of streams permits, and
+   * goes on over HTTP/1.1 with those that do not speak it; `connections` then limits HTTP/1.1 only.
    */
   readonly http?: 1 | 2;
   /** Called synchronously with every exchange when it is over, however it ended; an error that it throws is logged. */

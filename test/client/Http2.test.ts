@@ -107,33 +107,64 @@ describe("ProviderClient over HTTP/2", () => {
     }),
   );
 
-  it.live("does not send what the peer has no room for until there is room", () =>
+  it.live("does not send what the peer permits no stream for until it permits one", () =>
     Effect.gen(function* () {
-      const server = yield* http2Server(() => undefined, { settings: { maxConcurrentStreams: 1 } });
+      const server = yield* http2Server(whole, { settings: { maxConcurrentStreams: 0 } });
       const client = yield* clientOf();
       const said: Array<Array<Delivery>> = [[], [], []];
       const call = (number: number) =>
         Stream.runDrain(
           client.stream({ protocol: chat, url: server.url, body: {}, delivery: (now) => void said[number]?.push(now) }),
         );
-      const first = yield* Effect.forkChild(call(0));
-      yield* until(() => server.streams.length === 1);
-      const second = yield* Effect.forkChild(call(1));
-      const third = yield* Effect.forkChild(call(2));
-      yield* until(() => said[2]?.length === 1);
+      const fibers = yield* Effect.forEach([0, 1, 2], (number) => Effect.forkChild(call(number)));
+      // The client has read what is permitted.
+      yield* until(() => server.sessions[0]?.pendingSettingsAck === false);
       yield* turns(20);
-      assert.deepStrictEqual(said, [["not_sent", "ambiguous"], ["not_sent"], ["not_sent"]]);
-      yield* Fiber.interrupt(third);
-      for (const number of [0, 1]) {
-        yield* until(() => server.streams.length === number + 1);
-        const held = server.streams[number];
-        if (held !== undefined) whole(held.stream);
-      }
-      yield* Fiber.join(first);
-      yield* Fiber.join(second);
-      assert.strictEqual(server.sessions.length, 1);
+      assert.deepStrictEqual(said, [["not_sent"], ["not_sent"], ["not_sent"]]);
+      assert.strictEqual(server.sessions.length, 1, "a further connection would be permitted none either");
+      for (const fiber of fibers.slice(2)) yield* Fiber.interrupt(fiber);
+      server.sessions[0]?.settings({ maxConcurrentStreams: 1 });
+      for (const fiber of fibers.slice(0, 2)) yield* Fiber.join(fiber);
       assert.strictEqual(server.streams.length, 2, "what was given up while it waited was never sent");
       assert.deepStrictEqual(said[2], ["not_sent"]);
+    }),
+  );
+
+  it.live(
+    "lets no request wait for the end of another's stream: where the peer permits no more it has a connection more",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* http2Server(() => undefined, { settings: { maxConcurrentStreams: 2 } });
+        const records: Array<ExchangeRecord> = [];
+        const client = yield* clientOf({ onExchange: (record) => records.push(record) });
+        const call = Effect.forkChild(attempt(client, chat, { url: server.url }));
+        const fibers = yield* Effect.all([call, call, call, call, call]);
+        yield* until(() => server.streams.length === 5);
+        assert.strictEqual(server.sessions.length, 3);
+        for (const { stream } of server.streams) whole(stream);
+        for (const fiber of fibers) assert.isUndefined((yield* Fiber.join(fiber)).error);
+        assert.deepStrictEqual(records.map(({ connection }) => connection).sort(), [1, 1, 2, 2, 3]);
+        // The next goes over the first that has room, so that the others idle to their ends.
+        const next = yield* call;
+        yield* until(() => server.streams.length === 6);
+        for (const { stream } of server.streams.slice(5)) whole(stream);
+        assert.isUndefined((yield* Fiber.join(next)).error);
+        assert.strictEqual(records.at(-1)?.connection, 1);
+        assert.strictEqual(server.sessions.length, 3);
+      }),
+  );
+
+  it.live("closes the further connections too once they have idled", () =>
+    Effect.gen(function* () {
+      const server = yield* http2Server(() => undefined, { settings: { maxConcurrentStreams: 1 } });
+      const client = yield* clientOf({ keepAliveMs: 20 });
+      const call = Effect.forkChild(attempt(client, chat, { url: server.url }));
+      const fibers = yield* Effect.all([call, call, call]);
+      yield* until(() => server.streams.length === 3);
+      assert.strictEqual(server.sockets(), 3);
+      for (const { stream } of server.streams) whole(stream);
+      for (const fiber of fibers) assert.isUndefined((yield* Fiber.join(fiber)).error);
+      yield* until(() => server.sockets() === 0);
     }),
   );
 

@@ -3,6 +3,7 @@
  */
 import { Effect } from "effect";
 import { ids, playAll, type Row, wrongIn } from "./ContinuedText.ts";
+import type { Http2Break } from "./Http2Front.ts";
 
 /** The table, and the number of cells in it that came out wrong. */
 export interface Continued {
@@ -10,15 +11,19 @@ export interface Continued {
   readonly wrong: number;
 }
 
-/** Plays every cell twice, with `ask` and with `auto`. */
-export const play: Effect.Effect<Continued> = Effect.gen(function* () {
+/**
+ * Plays every cell twice, with `ask` and with `auto`.
+ *
+ * @param http2 the provider is reached over HTTP/2, and this is what its breaks break
+ */
+export const play = Effect.fnUntraced(function* (http2?: Http2Break) {
   const auto: Array<Row> = [];
   const ask: Array<Row> = [];
   for (const id of ids) {
-    auto.push(...(yield* playAll(id, "auto")));
-    ask.push(...(yield* playAll(id, "ask")));
+    auto.push(...(yield* playAll(id, "auto", { http2 })));
+    ask.push(...(yield* playAll(id, "ask", { http2 })));
   }
-  return { text: table(auto, ask), wrong: auto.filter((row) => wrongIn(row) !== "").length };
+  return { text: table(auto, ask), wrong: auto.filter((row) => wrongIn(row) !== "").length } satisfies Continued;
 });
 
 const table = (auto: ReadonlyArray<Row>, ask: ReadonlyArray<Row>): string => {

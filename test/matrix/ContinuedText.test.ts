@@ -4,31 +4,42 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { ids, playAll, wrongIn } from "./ContinuedText.ts";
+import { ids, playAll, type Row, wrongIn } from "./ContinuedText.ts";
+import { breaks } from "./Http2Front.ts";
+
+/** One cell in so many over HTTP/2: every kind, place and shape is among them (no axis has a length that 11 divides). */
+const everyOverHttp2 = 11;
+
+const holds = (rows: ReadonlyArray<Row>): void => {
+  for (const row of rows) {
+    assert.strictEqual(wrongIn(row), "", row.said);
+    // Only thoughts that were shown alone cannot be gone on with.
+    if (!row.whole) assert.isFalse(row.shown, `${row.said}: could be proven and did not go on`);
+  }
+  const count = (which: (row: Row) => boolean) => rows.filter(which).length;
+  assert.isAbove(
+    count(({ whole }) => whole),
+    rows.length * 0.8,
+  );
+  assert.strictEqual(
+    count(({ reveal, whole }) => reveal === "on_complete" && !whole),
+    0,
+  );
+};
 
 describe("the fault matrix with continue_text auto", () => {
   for (const id of ids) {
     it.live(
       `${id}: every break of every shape, live and held, by silence too`,
-      () =>
-        Effect.gen(function* () {
-          const rows = yield* playAll(id, "auto");
-          for (const row of rows) {
-            assert.strictEqual(wrongIn(row), "", row.said);
-            // Only thoughts that were shown alone cannot be gone on with.
-            if (!row.whole) assert.isFalse(row.shown, `${row.said}: could be proven and did not go on`);
-          }
-          const count = (which: (row: (typeof rows)[number]) => boolean) => rows.filter(which).length;
-          assert.isAbove(
-            count(({ whole }) => whole),
-            rows.length * 0.8,
-          );
-          assert.strictEqual(
-            count(({ reveal, whole }) => reveal === "on_complete" && !whole),
-            0,
-          );
-        }),
+      () => Effect.map(playAll(id, "auto"), holds),
       120_000,
     );
+
+    for (const http2 of breaks)
+      it.live(
+        `${id}: a part of them over HTTP/2, where each breaks the ${http2}`,
+        () => Effect.map(playAll(id, "auto", { http2, every: everyOverHttp2 }), holds),
+        60_000,
+      );
   }
 });

@@ -6,38 +6,49 @@ import { type Cell, none, protocols, whole } from "./Cell.ts";
 import { judge } from "./CellJudge.ts";
 import { cutRules } from "./cells/CutRules.ts";
 import { allCuts } from "./cells/Cuts.ts";
-import { cells, playAll, slice } from "./Matrix.ts";
+import { breaks, type Http2Break } from "./Http2Front.ts";
+import { cells, overHttp2, playAll, slice } from "./Matrix.ts";
 import type { Outcome } from "./Play.ts";
 import { markdown, totalsOf } from "./Table.ts";
 
 /** Milliseconds for the slice: two cores, shared with the other tests. */
 const sliceMs = 120_000;
 
+/** One cell in so many over HTTP/2, beside the one of every row: what differs there is how a break comes, and not what it comes to. */
+const everyOverHttp2 = 40;
+
 const all = cells();
 
 describe("the fault matrix", () => {
+  const comesOut = (selected: ReadonlyArray<Cell>, http2?: Http2Break) =>
+    Effect.map(playAll(selected, undefined, http2), (judged) => {
+      const wrong = judged.filter((one) => one.problems.length > 0);
+      assert.deepStrictEqual(
+        wrong.map((one) => [one.cell.name, ...one.problems]),
+        [],
+      );
+      assert.deepStrictEqual(totalsOf(judged), {
+        cells: selected.length,
+        as_expected: selected.length,
+        duplicates: 0,
+        false_successes: 0,
+        false_aborts: 0,
+        lost_records: 0,
+      });
+    });
+
   it.live(
     "comes out as it must in every cell of a representative slice, without a duplicate, a false success or a false abort",
-    () =>
-      Effect.gen(function* () {
-        const selected = slice(all);
-        const judged = yield* playAll(selected);
-        const wrong = judged.filter((one) => one.problems.length > 0);
-        assert.deepStrictEqual(
-          wrong.map((one) => [one.cell.name, ...one.problems]),
-          [],
-        );
-        assert.deepStrictEqual(totalsOf(judged), {
-          cells: selected.length,
-          as_expected: selected.length,
-          duplicates: 0,
-          false_successes: 0,
-          false_aborts: 0,
-          lost_records: 0,
-        });
-      }),
+    () => comesOut(slice(all)),
     sliceMs,
   );
+
+  for (const http2 of breaks)
+    it.live(
+      `comes out the same over HTTP/2, where a break breaks the ${http2}`,
+      () => comesOut(slice(overHttp2(all), everyOverHttp2), http2),
+      sliceMs,
+    );
 
   it("gives every cell a name of its own", () => {
     assert.strictEqual(new Set(all.map((cell) => cell.name)).size, all.length);

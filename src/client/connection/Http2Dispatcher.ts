@@ -1,8 +1,9 @@
 /**
- * Sends requests over HTTP/2 where a server offers it (ALPN), one connection an origin, and over HTTP/1.1 where it does not.
+ * Sends requests over HTTP/2 where a server offers it (ALPN), over as few connections as its limit of streams permits, and over
+ * HTTP/1.1 where it does not.
  *
- * A request is written once. Until its stream may be opened it waits here and is not sent: while the connection is being opened, while
- * the peer permits no further stream, and behind a connection that the peer has said goodbye on.
+ * A request is written once. Until its stream may be opened it waits here and is not sent. It waits for a connection and never for the
+ * end of another's stream: a model may stream for minutes, and the waiting one's clocks would take that for a stall.
  */
 import type { Socket } from "node:net";
 import type * as Undici from "@effect/platform-node/Undici";
@@ -90,7 +91,7 @@ class Lane {
   #opening: Opening | undefined;
   /** Counts the connections that were given up while they were opened. */
   #attempt = 0;
-  #session: Http2Session | undefined;
+  /** In the order in which they were opened: the first with room has the next stream, so that the last ones idle. */
   readonly #sessions = new Set<Http2Session>();
   #http1 = false;
   #destroyed = false;
@@ -144,16 +145,17 @@ class Lane {
         );
       return;
     }
-    if (this.#session?.stale === true) this.#session.discard();
-    if (this.#session?.open === false) this.#session = undefined;
-    while (this.#session?.free === true && this.#pending.length > 0) {
-      for (const { handler, options } of this.#take(1)) {
-        if (handler instanceof Exchange) handler.carrier = this.#session.carrier();
-        this.#session.send(options, handler);
+    for (const session of this.#sessions) {
+      if (session.stale) session.discard();
+      while (session.free && this.#pending.length > 0) {
+        for (const { handler, options } of this.#take(1)) {
+          if (handler instanceof Exchange) handler.carrier = session.carrier();
+          session.send(options, handler);
+        }
       }
     }
-    if (this.#session === undefined && this.#opening === undefined && this.#pending.length > 0 && !this.#destroyed)
-      this.#open();
+    if (this.#pending.length === 0 || this.#opening !== undefined || this.#destroyed) return;
+    if ([...this.#sessions].every((session) => !session.open || session.full)) this.#open();
   }
 
   #take(count: number): ReadonlyArray<Pending> {
@@ -232,7 +234,6 @@ class Lane {
           return;
         }
         this.#opening = undefined;
-        this.#session = session;
       },
     );
     this.#sessions.add(session);

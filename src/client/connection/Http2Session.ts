@@ -97,11 +97,16 @@ export class Http2Session implements KeptConnection {
 
   /** Whether a stream may be opened now. */
   get free(): boolean {
-    return (
-      this.open &&
-      !this.#suspected &&
-      this.#streams.size < Math.min(streamsMax, this.#session.remoteSettings.maxConcurrentStreams ?? streamsMax)
-    );
+    return this.#ready && this.open && !this.#suspected && this.#streams.size < this.#permitted;
+  }
+
+  /** Whether as many streams are open as may be. Where the peer permits none for now, a further connection would get none either. */
+  get full(): boolean {
+    return this.#permitted > 0 && this.#streams.size >= this.#permitted;
+  }
+
+  get #permitted(): number {
+    return Math.min(streamsMax, this.#session.remoteSettings.maxConcurrentStreams ?? streamsMax);
   }
 
   /** Whether it takes new streams, now or later. */

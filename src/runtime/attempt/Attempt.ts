@@ -1,9 +1,8 @@
 /**
  * Is one attempt of a run: reads the provider's stream, directly or in a fiber of its own, folds its facts and hands its parts over.
  *
- * One flag says whether the attempt has ended; source, watchdog and cancel race for it, and exactly one of them wins. From
- * that step on the attempt is frozen: what was not handed over waits for the decision, and the attempt refuses whatever the
- * source still says (L6).
+ * One flag says whether the attempt has ended; source, watchdog and cancel race for it, and exactly one of them wins. From then on
+ * the attempt is frozen: what was not handed over waits for the decision, and whatever the source still says is refused (L6).
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -358,6 +357,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
         // A word that is not known means that more may have happened, never less (L2).
         const known = Delivery.literals.includes(delivery) ? delivery : "accepted";
         this.facts.delivery(known);
+        if (known === "ambiguous") this.#watch?.written(this.#host.now());
         // What a refusal announces stands in its body too: until that is read, nobody goes because of its head.
         if (known === "accepted" && (status === undefined || (status >= 200 && status < 400))) this.#headCame();
       },

@@ -43,6 +43,7 @@ export class Watch implements Due {
   #bytesAt: number;
   #heldAt = 0;
   #holds = 0;
+  #written = false;
   #progressed = false;
   #firstProgressAt: number | undefined;
   #keepAlives = 0;
@@ -69,6 +70,13 @@ export class Watch implements Due {
       this.#progressAt = this.#bytesAt;
       if (!this.#progressed) this.#firstProgress(this.#bytesAt);
     }
+  }
+
+  /** The request is being written: `first_progress` counts from here, and not from the wait for a connection. Said again, it changes nothing. */
+  written(now: number): void {
+    if (this.#written) return;
+    this.#written = true;
+    if (!this.#progressed) this.#progressAt = this.#standing(now);
   }
 
   /** From now on `idle` is the limit, which may be over long before `first_progress` would have been. */

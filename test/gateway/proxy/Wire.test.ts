@@ -5,6 +5,8 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as Json from "../../../src/domain/Json.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
+import { localhost } from "../../failure/provoked/Certificates.ts";
+import { http2Front } from "../../matrix/Http2Front.ts";
 import { bytesOf, folder, recordings } from "../../Recordings.ts";
 import { bodies, front, post, protocols, send, serverOf } from "../GatewayCases.ts";
 
@@ -298,7 +300,11 @@ describe("Gateway, what it leaves as it is", () => {
   );
 
   if (recordings.length === 0) it.skip("no recordings are here", () => undefined);
-  for (const reveal of ["live", "on_complete"] as const) {
+  for (const [reveal, http] of [
+    ["live", 1],
+    ["on_complete", 1],
+    ["live", 2],
+  ] as const) {
     for (const protocol of protocols) {
       const recorded = recordings.filter((recording) => recording.protocol === protocol);
       if (recorded.length === 0) continue;
@@ -311,18 +317,20 @@ describe("Gateway, what it leaves as it is", () => {
         );
         const server = yield* FaultProvider.make({ script: { scripts }, directory: folder });
         const budget = { max_auto_retries: 0, max_not_processed: 0 };
-        const { url } = yield* front(server.url, { reveal, budget });
+        const at = http === 1 ? server.url : yield* http2Front(server.url, "stream");
+        const named = [{ name: "it", url: at, headers: [], ca: localhost, http }];
+        const { url } = yield* front(server.url, { reveal, budget, named });
         for (const [index, recording] of recorded.entries()) {
           const { file, row } = recording;
           const bytes = Buffer.from(bytesOf(recording));
-          const got = yield* post(url, protocol, { headers: { "x-script": String(index) } });
+          const got = yield* post(`${url}/u/it`, protocol, { headers: { "x-script": String(index) } });
           // A recording that failed ends with its error event, and then breaks.
           const failed = Json.list(row.features).includes("error-event");
           if (got.broken) assert.isTrue(failed && bytes.subarray(0, got.body.length).equals(got.body), file);
           else assert.isTrue(bytes.equals(got.body), file);
         }
       });
-      const name = `hands ${recorded.length} recordings of ${protocol} on byte for byte, ${reveal}`;
+      const name = `hands ${recorded.length} recordings of ${protocol} on byte for byte, ${reveal}, over HTTP/${http}`;
       it.live(name, () => play, 120_000);
     }
   }

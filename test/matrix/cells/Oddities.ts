@@ -198,11 +198,8 @@ const endings: ReadonlyArray<Oddity> = [
   {
     name: "an empty completion, taken for a failure",
     answers: () => [{ content: [] }, {}],
-    // A caller that cannot discard was handed the start and the finish: that is the response. Gemini's finish is its end.
-    expect: (mode, protocol) =>
-      mode === "parts" && protocol !== "google-gemini"
-        ? { ...whole, rules: ["already_complete"], keeps: [] }
-        : recovered("nothing_shown"),
+    // Its end is held until it is known that nothing comes before it: a caller that cannot discard was handed nothing.
+    expect: () => recovered("nothing_shown"),
     more: { emptyIsFailure: true },
   },
   { name: "a refusal", answers: () => one([{ refusal: 3 }]), expect: isWhole },

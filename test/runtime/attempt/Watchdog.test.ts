@@ -1,11 +1,11 @@
 /** The six clocks but `connect`, each by its name, and what they must not do. */
 import { assert, describe, it } from "@effect/vitest";
-import { Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect";
+import { Deferred, Effect, Exit, Fiber, Layer, Schedule, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import type { ClockName } from "../../../src/domain/Failure.ts";
 import { Watchdog } from "../../../src/runtime/attempt/Watchdog.ts";
 import * as Clocks from "../../../src/runtime/contract/Clocks.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import type { AttemptContext, RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
@@ -124,6 +124,30 @@ describe("clocks", () => {
       }),
     );
   }
+
+  it.effect("first_progress counts from the request written: a wait for a connection is none of the model's", () =>
+    Effect.gen(function* () {
+      const provider = S.scripted([S.wait(170_000), S.never]);
+      // Whoever says it again and again does not put the clock off.
+      const written = ({ delivery }: AttemptContext) => {
+        const say = Effect.sync(() => delivery("ambiguous"));
+        return Stream.fromEffect(Effect.sleep(170_000)).pipe(
+          Stream.concat(Stream.fromEffect(Effect.repeat(say, Schedule.spaced(50_000)))),
+          Stream.drain,
+        );
+      };
+      const attempt = (context: AttemptContext) => {
+        context.delivery("not_sent");
+        return Stream.merge(provider.attempt(context), written(context));
+      };
+      const budget = { max_auto_retries: 0 };
+      yield* S.played((yield* StreamProcessor).run(S.options({ attempt }, { runId: "r", budget })));
+      const { evidence, incidents } = yield* S.recordOf("r");
+      const fired = [...evidence.first, ...evidence.last].find((it) => it.event === "watchdog");
+      assert.strictEqual(fired?.at_ms, 350_000);
+      assert.deepStrictEqual(incidents[0]?.failure, { kind: "stalled", clock: "first_progress" });
+    }).pipe(Effect.provide(S.processor())),
+  );
 
   it.effect("the clocks attempt and run are the caller's own and never retried", () =>
     Effect.gen(function* () {

@@ -21,8 +21,17 @@ const dice = (seed: number) => {
   return (below: number): number => Math.floor(random() * below);
 };
 
-type Event = "progress" | "part" | "bytes" | "keep_alive" | "terminal" | "hold" | "release";
-const events: ReadonlyArray<Event> = ["progress", "part", "bytes", "keep_alive", "terminal", "hold", "release"];
+type Event = "written" | "progress" | "part" | "bytes" | "keep_alive" | "terminal" | "hold" | "release";
+const events: ReadonlyArray<Event> = [
+  "written",
+  "progress",
+  "part",
+  "bytes",
+  "keep_alive",
+  "terminal",
+  "hold",
+  "release",
+];
 
 /** Counts the milliseconds in which a read was outstanding, one by one. */
 class Model {
@@ -31,6 +40,7 @@ class Model {
   #run: number;
   #sinceProgress = 0;
   #sinceBytes = 0;
+  #written = false;
   #progressed = false;
   #terminal = false;
   #keepAlives = 0;
@@ -45,6 +55,10 @@ class Model {
     if (event === "release" && this.#holds === 0) return false;
     if (event === "hold") this.#holds += 1;
     if (event === "release") this.#holds -= 1;
+    if (event === "written") {
+      if (!this.#written && !this.#progressed) this.#sinceProgress = 0;
+      this.#written = true;
+    }
     if (event === "progress") {
       this.#progressed = true;
       this.#sinceProgress = 0;
@@ -78,6 +92,7 @@ class Model {
 }
 
 const tell = (watch: Watch, event: Event, now: number): void => {
+  if (event === "written") watch.written(now);
   if (event === "progress") watch.arrived(now, true);
   if (event === "part") watch.arrived(now, false);
   if (event === "bytes") watch.bytes(now);
