@@ -16,6 +16,7 @@ import { laws } from "../../test/Laws.ts";
 import { printScale } from "../scale/ScaleTables.ts";
 import { clients, ownEvents } from "./Clients.ts";
 import { configTable } from "./ConfigKeys.ts";
+import { costTable } from "./Costs.ts";
 import { type Named, Sources } from "./Docstrings.ts";
 import { commands, flags } from "./Flags.ts";
 import { code, table } from "./Markdown.ts";
@@ -50,6 +51,7 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
     ["seam-words", faultTable],
     ["prefills", prefillTable],
     ["scale", ([of = ""]) => printScale(of)],
+    ["cost", () => costTable(readFileSync(join(root, "docs/bench.md"), "utf8"))],
     ["example", ([path = ""]) => example(readFileSync(join(root, path), "utf8"))],
   ]);
 };

@@ -1,0 +1,74 @@
+/**
+ * Prints what a run and the gateway cost, in short: rows of the tables that the benches have written into docs/bench.md, and no number of
+ * its own.
+ */
+import { table } from "./Markdown.ts";
+
+/** A row of the short table: the head of a part of the long one, how its row begins, and its words for a newcomer. */
+const rows: ReadonlyArray<readonly [part: string, row: string, said: string]> = [
+  [
+    "CPU per event, saturated",
+    "StreamProcessor.run, fromAsyncIterable of this package",
+    "CPU of an event of `run` beside a raw `for await`, saturated",
+  ],
+  [
+    "CPU per event, one event a macrotask",
+    "StreamProcessor.run, fromAsyncIterable of this package",
+    "the same, one event a macrotask",
+  ],
+  ["CPU per event, a source of arrays", "StreamProcessor.run, arrays of 64", "the same, arrays of 64 parts"],
+  [
+    "CPU per event, saturated",
+    "Stream.runForEach, Stream.fromAsyncIterable",
+    "the same of Effect's `Stream.runForEach`, saturated",
+  ],
+  ["CPU per event, saturated", "AI SDK streamText", "the same of the AI SDK's `streamText`, saturated"],
+  [
+    "10,000 idle runs",
+    "heap of an idle run above a bare Effect Stream, fromAsyncIterable",
+    "heap of an idle watched run above a bare Effect Stream",
+  ],
+  ["Latency", "break → next request", "break → the next request on the wire, p99"],
+  [
+    "CPU of OpenAI Chat Completions",
+    "an event, 50 paced streams of 150: gateway, live, file",
+    "CPU of an event at the gateway, with its file, beside a plain Node proxy: 50 paced streams",
+  ],
+  [
+    "CPU of OpenAI Chat Completions",
+    "an event, 300 paced streams of 150: gateway, live, file",
+    "the same, 300 paced streams",
+  ],
+  [
+    "CPU of OpenAI Chat Completions",
+    "a stream of 20 in a burst: gateway, live, file",
+    "the same of a whole stream of 20 events that come at once",
+  ],
+  ["Later than direct", "head: gateway, live, file", "its head later than a direct connection's, p50 · p99"],
+  ["Later than direct", "first content: gateway, live, file", "its first content later, p50 · p99"],
+];
+
+/**
+ * The short table.
+ *
+ * @param page the text of docs/bench.md
+ * @throws Error where a row is not in it
+ */
+export const costTable = (page: string): string =>
+  table(
+    ["what", "measured", "bar", ""],
+    rows.map(([part, row, said]) => [said, ...cellsOf(page, part, row)]),
+  );
+
+/** Measured, bar and verdict of a row. The spread and what stands behind the ratio are the long table's. */
+const cellsOf = (page: string, part: string, row: string): ReadonlyArray<string> => {
+  const lines = page.split("\n");
+  const head = lines.findIndex((line) => line.startsWith(`| **${part}`));
+  const line = head < 0 ? undefined : lines.slice(head + 1).find((it) => it.startsWith(`| ${row}`));
+  const [measured, bar, verdict] = (line ?? "").split(" | ").slice(1);
+  if (measured === undefined || bar === undefined || verdict === undefined)
+    throw new Error(`docs/bench.md has no row ${row} in its part ${part}`);
+  return [short(measured), bar, verdict.replace(/\s*\|$/, "")];
+};
+
+const short = (measured: string): string => measured.replace(/ \([^)]*\).*$/, "").replace(/^([^,]*ms), .*$/, "$1");
