@@ -388,7 +388,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "key += `\\n${name}=${it.length}:${it}`;",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of the sources.
     replace: "key += `\\n${name}=${it}`;",
-    proofs: [{ test: telemetry, named: "is of its own attributes" }],
+    proofs: [{ test: telemetry, named: "whatever stands in a rule's name" }],
   },
   {
     name: "a series is found without the names of its run",

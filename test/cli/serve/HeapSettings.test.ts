@@ -109,9 +109,10 @@ const promotedKb = ({ flags = [], workers = 1 }: Given = {}) =>
     return yield* Effect.promise(async () => {
       let url: string | undefined;
       for (; url === undefined; url = /listening on (http:\/\/\S+)\n/.exec(said)?.[1]) await once(child.stdout, "data");
-      await asked(url, 0, before);
+      // Each worker has a V8 of its own, which knows by its own streams.
+      await asked(url, 0, before * workers);
       said = "";
-      await asked(url, before, streams);
+      await asked(url, before * workers, streams);
       const promoted = [...said.matchAll(/ gc=s .* promoted=(\d+) /g)].map(([, bytes]) => Number(bytes));
       assert.isAbove(promoted.length, 10);
       return promoted.reduce((sum, bytes) => sum + bytes, 0) / streams / 1024;

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Metric, Option, Stream, Tracer } from "effect";
 import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import * as Measures from "../../../src/runtime/run/Measures.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
@@ -59,6 +60,28 @@ describe("A series that is looked up once", () => {
         [{ "gen_ai.provider.name": "a", [model]: "c" }, 1],
       ]);
     }).pipe(Effect.provide(S.processor()), Effect.provideContext(registry())),
+  );
+
+  it.effect("is of its own measurement, whatever stands in a rule's name", () =>
+    Effect.gen(function* () {
+      const context = yield* Effect.context<never>();
+      const [action, rule] = ["stream_recovery.action", "stream_recovery.rule"];
+      const all = [
+        { [action]: "a", [rule]: "b" },
+        { [action]: `a\n${rule}=b` },
+        { [action]: `a\n${rule}=1:b` },
+        { [action]: "a", [rule]: "b" },
+      ];
+      for (const attributes of all) Measures.measure(Measures.decisions, 1, attributes, context);
+      const series = (yield* Metric.snapshot).flatMap((it) =>
+        it.id === Measures.decisions.id && it.type === "Counter" ? [[it.attributes, it.state.count]] : [],
+      );
+      assert.deepStrictEqual(series, [
+        [all[0], 2],
+        [all[1], 1],
+        [all[2], 1],
+      ]);
+    }).pipe(Effect.provideContext(registry())),
   );
 
   it.effect("is of its own program", () =>
