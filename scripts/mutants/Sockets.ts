@@ -5,6 +5,7 @@ import type { Mutant } from "./Mutant.ts";
 
 const deadSockets = "test/client/connection/DeadSockets.test.ts";
 const probe = "test/client/connection/Probe.test.ts";
+const http2Peers = "test/client/connection/Http2Peers.test.ts";
 const http2 = "test/gateway/upstream/Http2Upstream.test.ts";
 const rateLimits = "test/failure/tables/RateLimits.test.ts";
 
@@ -166,8 +167,64 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "connections are opened without an end to a peer that permits no stream for now",
     breaks: "every list is bounded",
     within: "Http2Session",
-    find: "return this.#permitted > 0 && this.#streams.size",
-    replace: "return this.#streams.size",
+    find: "return this.#streams.size > 0 && (",
+    replace: "return (",
     proofs: [{ test: "test/client/Http2.test.ts", named: "permits no stream" }],
+  },
+  {
+    name: "a connection that takes no new streams is asked by a PING that is never sent",
+    breaks: "a healthy stream is not cut",
+    within: "Http2Session",
+    find: "if (this.#session.closed) this.#session.settings({}, answered);",
+    replace: "if (this.#session.destroyed) this.#session.settings({}, answered);",
+    proofs: [{ test: http2Peers, named: "after a GOAWAY" }],
+  },
+  {
+    name: "a PING behind an upload is waited for as any other",
+    breaks: "a connection that lives is not dropped",
+    within: "Http2Session",
+    find: "ms + this.#unprovenBytes / uplinkBytesPerMs - waitedMs",
+    replace: "ms - waitedMs",
+    proofs: [{ test: http2Peers, named: "no dead connection" }],
+  },
+  {
+    name: "a peer that ends each connection before it carries a request is connected to again and again",
+    breaks: "a retry is the policy's",
+    within: "Lane",
+    find: "if (isNews && unused !== undefined) this.#failAll(unused);",
+    replace: "",
+    proofs: [{ test: http2Peers, named: "carry one fails" }],
+  },
+  {
+    name: "a connection whose peer lowers its limit to none has room for what waits",
+    breaks: "no request waits for the end of another's stream",
+    within: "Http2Session",
+    find: "this.#streams.size > 0 && (this.#streams.size >= this.#permitted",
+    replace: "this.#permitted > 0 && (this.#streams.size >= this.#permitted",
+    proofs: [{ test: http2Peers, named: "lowers that to none" }],
+  },
+  {
+    name: "a PING of a connection without room says that a request can go",
+    breaks: "an outage is waited out",
+    within: "Lane",
+    find: "(this.#unmade && !takes)",
+    replace: "false",
+    proofs: [{ test: http2Peers, named: "not by a PING" }],
+  },
+  {
+    name: "one server of HTTP/1.1 behind a name turns HTTP/2 off for all",
+    breaks: "an origin that speaks HTTP/2 keeps it",
+    within: "Lane",
+    find: "if (this.#http2) this.#overHttp1();",
+    replace: "if (this.#destroyed) this.#overHttp1();",
+    proofs: [{ test: http2Peers, named: "for ever" }],
+  },
+  {
+    name: "only the first GOAWAY counts",
+    breaks: "what was not processed is told as such",
+    within: "Http2Session",
+    find: "Math.min(last, this.#goaway?.last ?? last)",
+    replace: "this.#goaway?.last ?? last",
+    proofs: [{ test: http2Peers, named: "says goodbye twice" }],
   },
 ];

@@ -12,6 +12,7 @@ import type { Probed } from "../../paths/Path.ts";
 import { type Connector, ConnectStalled, targetOf, type Waiting } from "./Connector.ts";
 import { Exchange } from "./Exchange.ts";
 import { Http2Session, type SessionHost } from "./Http2Session.ts";
+import { headersOf } from "./Http2Stream.ts";
 import { originsMax } from "./Origin.ts";
 import * as Probe from "./Probe.ts";
 import type { Opening } from "./Tunnel.ts";
@@ -49,9 +50,11 @@ export class Http2Dispatcher extends Dispatcher {
   override dispatch(options: Undici.Dispatcher.DispatchOptions, handler: Undici.Dispatcher.DispatchHandler): boolean {
     const origin = String(options.origin);
     if (!origin.startsWith("https:") || this.#closed) return this.#options.http1.dispatch(options, handler);
+    // A request that cannot be sent is refused here, before anything is told of it.
+    headersOf(options.headers);
     const lane = this.#lanes.get(origin) ?? new Lane(origin, this.#options);
+    if (this.#lanes.size >= originsMax && !this.#lanes.has(origin)) this.#forget();
     this.#lanes.set(origin, lane);
-    if (this.#lanes.size > originsMax) this.#forget();
     lane.send({ options, handler, waiting: this.#options.connector.waiting() });
     return true;
   }
@@ -93,6 +96,11 @@ class Lane {
   #attempt = 0;
   /** In the order in which they were opened: the first with room has the next stream, so that the last ones idle. */
   readonly #sessions = new Set<Http2Session>();
+  /** No connection could be made the last time. */
+  #unmade = false;
+  /** A connection has agreed on HTTP/2. */
+  #http2 = false;
+  /** The origin speaks no HTTP/2. */
   #http1 = false;
   #destroyed = false;
 
@@ -121,10 +129,15 @@ class Lane {
     for (const session of this.#sessions) session.destroy(closed);
   }
 
-  /** A PING on every connection that is open; undefined where none is. One that is not answered in time is dropped with its streams. */
+  /**
+   * A PING on every connection that is open; one that is not answered in time is dropped with its streams. Undefined where a connection has
+   * to be made to know: where none is open, where none could be made and those that are there take no further stream, and where the answer
+   * would stand behind an upload.
+   */
   ask(ms: number): Effect.Effect<Probed> | undefined {
     const open = [...this.#sessions].filter((session) => !session.over);
-    if (open.length === 0) return undefined;
+    const takes = open.some((session) => session.open && !session.full);
+    if (open.length === 0 || (this.#unmade && !takes) || open.some((session) => session.uploads)) return undefined;
     return Effect.callback((resume) => {
       let left = open.length;
       for (const session of open)
@@ -139,10 +152,7 @@ class Lane {
   /** Writes what may be written now. */
   #flow(): void {
     if (this.#http1) {
-      for (const { handler, options, waiting } of this.#take(this.#pending.length))
-        this.#options.connector.dispatching(waiting ?? { connecting: undefined }, () =>
-          this.#options.http1.dispatch(options, handler),
-        );
+      this.#overHttp1();
       return;
     }
     for (const session of this.#sessions) {
@@ -156,6 +166,13 @@ class Lane {
     }
     if (this.#pending.length === 0 || this.#opening !== undefined || this.#destroyed) return;
     if ([...this.#sessions].every((session) => !session.open || session.full)) this.#open();
+  }
+
+  #overHttp1(): void {
+    for (const { handler, options, waiting } of this.#take(this.#pending.length))
+      this.#options.connector.dispatching(waiting ?? { connecting: undefined }, () =>
+        this.#options.http1.dispatch(options, handler),
+      );
   }
 
   #take(count: number): ReadonlyArray<Pending> {
@@ -190,6 +207,7 @@ class Lane {
     const failed = (error: Error): void => {
       if (attempt !== this.#attempt) return;
       this.#opening = undefined;
+      this.#unmade = true;
       this.#failAll(error);
     };
     const opened = (error: Error | null, socket: Socket | null | undefined): void => {
@@ -207,7 +225,10 @@ class Lane {
       }
       socket.on("error", () => undefined).destroy();
       this.#opening = undefined;
-      this.#http1 = true;
+      this.#unmade = false;
+      // One of several servers behind a name may be older than the others.
+      if (this.#http2) this.#overHttp1();
+      else this.#http1 = true;
       this.#flow();
     };
     try {
@@ -234,6 +255,8 @@ class Lane {
           return;
         }
         this.#opening = undefined;
+        this.#unmade = false;
+        this.#http2 = true;
       },
     );
     this.#sessions.add(session);
@@ -248,7 +271,10 @@ class Lane {
   }
 
   #changed(session: Http2Session): void {
-    if (session.over) this.#sessions.delete(session);
+    const { over, unused } = session;
+    const isNews = (over || unused !== undefined) && this.#sessions.delete(session);
+    // A peer that ends a connection before it takes a request would end the next one as well: that is for the policy to wait out.
+    if (isNews && unused !== undefined) this.#failAll(unused);
     this.#flow();
   }
 }

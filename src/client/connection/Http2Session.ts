@@ -23,6 +23,26 @@ export const pingMsDefault = 10_000;
 const streamWindowBytes = 256 * 1024;
 const connectionWindowBytes = 32 * 1024 * 1024;
 
+/**
+ * A PING stands behind what was written before it: what the peer has proven by no answer may still be on its way. So much of it is taken for
+ * that, in bytes (Linux keeps up to 4 MiB of a connection), over the slowest uplink that a peer is waited for on, in bytes a millisecond.
+ */
+const onTheWayBytesMax = 4 * 1024 * 1024;
+const uplinkBytesPerMs = 64;
+
+/** From so many unproven bytes on the answer to a PING says when they came rather than whether the peer lives. */
+const uploadBytes = 64 * 1024;
+
+/**
+ * What node:http2 keeps of one connection at most, in megabytes. It counts what this side has yet to send, which is bounded where bodies are,
+ * and refuses responses beyond: with its default ten large prompts cost the answers to them.
+ */
+const sessionMemoryMb = 4_000;
+
+/** Most headers of a response, and the longest block of a request's headers, in bytes: HTTP/1.1 has neither as narrow as node:http2. */
+const responseHeadersMax = 2_000;
+const requestHeadersBytesMax = 1024 * 1024;
+
 /** What a connection needs of the client that it belongs to. */
 export interface SessionHost extends ClientClocks {
   readonly origin: Origin;
@@ -38,6 +58,7 @@ export interface SessionHost extends ClientClocks {
 /** One connection. */
 export class Http2Session implements KeptConnection {
   readonly #session: ClientHttp2Session;
+  readonly #socket: Socket;
   readonly #host: SessionHost;
   readonly #number: number;
   readonly #streams = new Set<Http2Stream>();
@@ -54,6 +75,12 @@ export class Http2Session implements KeptConnection {
   #heardAt: number;
   /** Counts what has come from the peer. */
   #heard = 0;
+  /** Bytes that were written and have come to the peer, as its answers say. */
+  #provenBytes = 0;
+  /** A stream was opened on it. */
+  #used = false;
+  /** It was closed from here while it idled. */
+  #discarded = false;
   /** Who waits for the answer to a PING. */
   readonly #askers: Array<(error: Error | undefined) => void> = [];
   #draining = false;
@@ -63,13 +90,16 @@ export class Http2Session implements KeptConnection {
   /** @param socket TLS that has agreed on `h2` */
   constructor(url: string, socket: Socket, host: SessionHost, ready: (error: Error | undefined) => void) {
     this.#host = host;
+    this.#socket = socket;
     this.#idle = new IdleTime(host);
     this.#number = host.number();
     this.#heardAt = host.now();
     this.#session = connect(url, {
       createConnection: () => socket,
       peerMaxConcurrentStreams: streamsMax,
-      maxSessionMemory: 64,
+      maxSessionMemory: sessionMemoryMb,
+      maxHeaderListPairs: responseHeadersMax,
+      maxSendHeaderBlockLength: requestHeadersBytesMax,
       settings: { enablePush: false, initialWindowSize: streamWindowBytes },
     });
     this.#session.on("error", (error: Error) => {
@@ -86,7 +116,9 @@ export class Http2Session implements KeptConnection {
       host.changed();
       this.#rest();
     });
-    this.#session.on("connect", () => this.#session.setLocalWindowSize(connectionWindowBytes));
+    this.#session.on("connect", () => {
+      if (!this.#session.destroyed) this.#session.setLocalWindowSize(connectionWindowBytes);
+    });
     this.#session.on("close", () => {
       ready(this.#error ?? new Http2Broken("ERR_STREAM_PREMATURE_CLOSE"));
       this.#closed();
@@ -100,9 +132,27 @@ export class Http2Session implements KeptConnection {
     return this.#ready && this.open && !this.#suspected && this.#streams.size < this.#permitted;
   }
 
-  /** Whether as many streams are open as may be. Where the peer permits none for now, a further connection would get none either. */
+  /**
+   * Whether no stream can be opened before another ends, or before it is known whether the connection lives. Where the peer permits none
+   * for now, a further connection would get none either.
+   */
   get full(): boolean {
-    return this.#permitted > 0 && this.#streams.size >= this.#permitted;
+    return this.#streams.size > 0 && (this.#streams.size >= this.#permitted || (this.#suspected && this.uploads));
+  }
+
+  /** Whether much was written of which it is not known that it has come: a PING is answered behind it. */
+  get uploads(): boolean {
+    return this.#unprovenBytes > uploadBytes;
+  }
+
+  get #unprovenBytes(): number {
+    return Math.min(this.#socket.bytesWritten - this.#provenBytes, onTheWayBytesMax);
+  }
+
+  /** What the peer has ended it by, where it did so before there was a stream; undefined where there was one, or where it is open. */
+  get unused(): Error | undefined {
+    if (!this.#ready || this.#used || this.#discarded || this.open) return undefined;
+    return this.#error ?? new Http2Broken("ERR_STREAM_PREMATURE_CLOSE");
   }
 
   get #permitted(): number {
@@ -130,7 +180,10 @@ export class Http2Session implements KeptConnection {
       heard: () => this.#hear(),
       broken: (own) => this.#brokenAs(own),
       over: (ended) => this.#ended(ended),
+      written: () => this.#socket.bytesWritten,
+      came: (bytes) => this.#prove(bytes),
     });
+    this.#used = true;
     this.#streams.add(stream);
     clearTimeout(this.#idleTimer);
     this.#waitedMs = this.#idle.end();
@@ -167,12 +220,23 @@ export class Http2Session implements KeptConnection {
     this.#heardAt = this.#host.now();
   }
 
+  #prove(bytes: number): void {
+    this.#provenBytes = Math.max(this.#provenBytes, bytes);
+  }
+
   /** Closes the connection if no request is on it. */
   discard(): void {
     if (this.#streams.size > 0 || this.#session.destroyed || !this.#ready) return;
     this.#host.origin.closedIdle();
     this.#draining = true;
-    this.#session.destroy();
+    this.#discarded = true;
+    this.#end();
+  }
+
+  /** Ends the connection now: node:http2 would keep its socket until the peer has ended it too, which may never be. */
+  #end(error?: Error): void {
+    this.#session.destroy(error);
+    setImmediate(() => this.#socket.destroy());
   }
 
   /** Closes the connection if no request is on it; else it takes no further one before a PING was answered. */
@@ -190,20 +254,22 @@ export class Http2Session implements KeptConnection {
   destroy(error: Error): void {
     this.#error ??= error;
     this.#draining = true;
-    this.#session.destroy(error);
+    this.#discarded = true;
+    this.#end(error);
   }
 
   /** No new streams; those that are open go on to their ends. */
   #drain(): void {
     if (this.#draining) return;
     this.#draining = true;
-    if (this.#streams.size === 0) this.#session.destroy();
+    if (this.#streams.size === 0) this.#end();
     else this.#session.close();
     this.#host.changed();
   }
 
   #gone(code: number, last: number): void {
-    this.#goaway ??= { code, last };
+    // The first of two may only say that a second will name the last stream (RFC 9113, 6.8).
+    this.#goaway = { code, last: Math.min(last, this.#goaway?.last ?? last) };
     this.#drain();
   }
 
@@ -212,7 +278,7 @@ export class Http2Session implements KeptConnection {
     if (this.#streams.size === 0) {
       clearTimeout(this.#pings);
       this.#pings = undefined;
-      if (this.#draining) this.#session.close();
+      if (this.#draining) this.#end();
       else this.#rest();
     }
     this.#host.changed();
@@ -244,25 +310,50 @@ export class Http2Session implements KeptConnection {
     if (this.#askers.length > 1) return;
     const dead = new Http2Broken("ERR_HTTP2_PING_CANCEL");
     const heard = this.#heard;
+    const written = this.#socket.bytesWritten;
+    let waitedMs = 0;
+    let timer: NodeJS.Timeout | undefined;
     const tell = (error: Error | undefined): void => {
       clearTimeout(timer);
       for (const asker of this.#askers.splice(0)) asker(error);
     };
     const late = (): void => {
       if (this.#askers.length === 0) return;
-      if (this.#heard === heard) this.destroy(dead);
-      tell(this.#heard === heard ? dead : undefined);
+      // What is still written away is taken by a system that gets it acknowledged.
+      if (this.#heard !== heard || this.#socket.bytesWritten > written + uploadBytes) {
+        tell(undefined);
+        return;
+      }
+      const leftMs = ms + this.#unprovenBytes / uplinkBytesPerMs - waitedMs;
+      if (leftMs >= 1) wait(leftMs);
+      else {
+        this.destroy(dead);
+        tell(dead);
+      }
     };
     // What came while this process did not run is read before the timer's word counts.
-    const timer = setTimeout(() => setImmediate(late), ms).unref();
+    const wait = (waitMs: number): void => {
+      waitedMs += waitMs;
+      timer = setTimeout(() => setImmediate(late), waitMs).unref();
+    };
     if (this.#session.destroyed) {
       tell(this.#error ?? dead);
       return;
     }
-    this.#session.ping((error) => {
-      if (error === null) this.#hear();
-      tell(error === null ? undefined : (this.#error ?? dead));
+    wait(ms);
+    this.#question((error) => {
+      if (error === null) {
+        this.#hear();
+        this.#prove(written);
+        tell(undefined);
+      } else if (this.#session.destroyed) tell(this.#error ?? dead);
     });
+  }
+
+  /** node:http2 sends no PING on a connection that takes no new streams, and says at once that none was answered. SETTINGS are answered too. */
+  #question(answered: (error: Error | null) => void): void {
+    if (this.#session.closed) this.#session.settings({}, answered);
+    else this.#session.ping(answered);
   }
 
   /** Looks after the connection while streams are on it: once nothing has come for long enough, it is asked. */

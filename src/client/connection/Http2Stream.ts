@@ -1,6 +1,7 @@
 /**
  * Carries one request over a stream of an HTTP/2 connection, as undici carries one over HTTP/1.1: the same calls in the same order.
  */
+import { validateHeaderName, validateHeaderValue } from "node:http";
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from "node:http2";
 import { Readable } from "node:stream";
 import type { Dispatcher } from "@effect/platform-node/Undici";
@@ -36,6 +37,10 @@ export interface StreamHost {
   readonly broken: (own: { readonly error: Error | undefined; readonly id: number; readonly reset: number }) => Error;
   /** It is closed. */
   readonly over: (stream: Http2Stream) => void;
+  /** Bytes that were written on the connection so far. */
+  readonly written: () => number;
+  /** So many of them have come to the peer: it has responded to what ended with them. */
+  readonly came: (bytes: number) => void;
 }
 
 /** One stream. */
@@ -106,8 +111,13 @@ export class Http2Stream implements Dispatcher.DispatchController {
       this.#host.heard();
       if (!this.#settled) this.#handler.onResponseStart?.(this, Number(headers[":status"]), {}, "");
     });
+    let written: number | undefined;
+    stream.on("finish", () => {
+      written = this.#host.written();
+    });
     stream.on("response", (headers, _, raw: ReadonlyArray<string> | undefined) => {
       this.#host.heard();
+      if (written !== undefined) this.#host.came(written);
       if (this.#settled) return;
       const { ":status": status, ...fields } = headers;
       this.#begun = true;
@@ -173,12 +183,19 @@ export class Http2Stream implements Dispatcher.DispatchController {
   }
 }
 
-/** The fields of a request: HTTP/2 has names in lower case only, one line for a repeated name, and none that speak of a connection. */
-const headersOf = (given: Dispatcher.DispatchOptions["headers"]): OutgoingHttpHeaders => {
-  const fields: Record<string, string> = {};
+/**
+ * The fields of a request: HTTP/2 has names in lower case only, one line for a repeated name, and none that speak of a connection.
+ *
+ * @throws TypeError for a name or a value that cannot be sent
+ */
+export const headersOf = (given: Dispatcher.DispatchOptions["headers"]): OutgoingHttpHeaders => {
+  // Without a prototype: a header may be named as what an object has.
+  const fields: Record<string, string> = Object.create(null);
   for (const [name, value] of entriesOf(given)) {
     const key = name.toLowerCase();
     if (connectionFields.has(key)) continue;
+    validateHeaderName(key);
+    validateHeaderValue(key, value);
     const before = fields[key];
     fields[key] = before === undefined ? value : `${before}${key === "cookie" ? "; " : ", "}${value}`;
   }
@@ -189,6 +206,7 @@ const headersOf = (given: Dispatcher.DispatchOptions["headers"]): OutgoingHttpHe
 const connectionFields: ReadonlySet<string> = new Set([
   "connection",
   "host",
+  "http2-settings",
   "keep-alive",
   "proxy-connection",
   "te",

@@ -9,7 +9,7 @@ import type { Provider } from "../../domain/RunFacts.ts";
 
 /** The limits of one attempt, in milliseconds. */
 export interface Clocks {
-  /** From the request written to the first progress, head included. */
+  /** From the request written to the first progress, head included. One that is not written yet is waited for as long. */
   readonly first_progress: number;
   /** From progress to progress. */
   readonly idle: number;
