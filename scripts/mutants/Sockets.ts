@@ -175,8 +175,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a connection that takes no new streams is asked by a PING that is never sent",
     breaks: "a healthy stream is not cut",
     within: "Http2Session",
-    find: "if (this.#session.closed) this.#session.settings({}, answered);",
-    replace: "if (this.#session.destroyed) this.#session.settings({}, answered);",
+    find: "if (this.#session.closed) this.#session.settings({}, heard);",
+    replace: "if (this.#session.destroyed) this.#session.settings({}, heard);",
     proofs: [{ test: http2Peers, named: "after a GOAWAY" }],
   },
   {

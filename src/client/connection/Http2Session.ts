@@ -43,6 +43,9 @@ const sessionMemoryMb = 4_000;
 const responseHeadersMax = 2_000;
 const requestHeadersBytesMax = 1024 * 1024;
 
+/** Most questions that are on their way behind an upload: node:http2 ends a connection over the eleventh SETTINGS. */
+const unansweredMax = 5;
+
 /** What a connection needs of the client that it belongs to. */
 export interface SessionHost extends ClientClocks {
   readonly origin: Origin;
@@ -81,6 +84,8 @@ export class Http2Session implements KeptConnection {
   #used = false;
   /** It was closed from here while it idled. */
   #discarded = false;
+  /** PINGs and SETTINGS that are not answered yet. */
+  #unanswered = 0;
   /** Who waits for the answer to a PING. */
   readonly #askers: Array<(error: Error | undefined) => void> = [];
   #draining = false;
@@ -352,8 +357,14 @@ export class Http2Session implements KeptConnection {
 
   /** node:http2 sends no PING on a connection that takes no new streams, and says at once that none was answered. SETTINGS are answered too. */
   #question(answered: (error: Error | null) => void): void {
-    if (this.#session.closed) this.#session.settings({}, answered);
-    else this.#session.ping(answered);
+    if (this.#unanswered >= unansweredMax) return;
+    this.#unanswered += 1;
+    const heard = (error: Error | null): void => {
+      this.#unanswered -= 1;
+      answered(error);
+    };
+    if (this.#session.closed) this.#session.settings({}, heard);
+    else this.#session.ping(heard);
   }
 
   /** Looks after the connection while streams are on it: once nothing has come for long enough, it is asked. */

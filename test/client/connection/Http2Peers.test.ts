@@ -225,31 +225,37 @@ const openTo = (port: number): number =>
     .filter((it) => it.remotePort === port && it.destroyed === false).length;
 
 describe("a slow uplink", () => {
-  it.live("is no dead connection: an upload goes on to its end, and so does the silent stream beside it", () =>
-    Effect.gen(function* () {
-      const windowBytes = 64 * 1024 * 1024;
-      const server = yield* http2Server(
-        (stream, number) => {
-          if (number === 1) {
-            stream.respond({ ":status": 200 });
-            stream.write("a");
-          } else stream.on("end", () => stream.respond({ ":status": 200 }, { endStream: true }));
-        },
-        { settings: { initialWindowSize: windowBytes } },
-      );
-      // Nearly all of it is in the system's hands at once, and takes many times as long as a connection is waited for.
-      const uplink = yield* uplinkTo(server.port, 2_000_000);
-      const { send, whole } = yield* made;
-      const origin = `https://localhost:${uplink.port}`;
-      const silent = send(origin);
-      yield* silent.head;
-      server.sessions[0]?.setLocalWindowSize(windowBytes);
-      assert.strictEqual(yield* whole(send(origin, { body: Buffer.alloc(3_000_000, "a") })), "");
-      server.streams[0]?.stream.end("b");
-      assert.strictEqual(yield* whole(silent), "ab");
-      assert.strictEqual(server.sessions.length, 1);
-    }),
-  );
+  for (const goodbye of [false, true])
+    it.live(
+      `is no dead connection: an upload goes on to its end, and so does the silent stream beside it${goodbye ? ", behind a GOAWAY" : ""}`,
+      () =>
+        Effect.gen(function* () {
+          const windowBytes = 64 * 1024 * 1024;
+          const server = yield* http2Server(
+            (stream, number) => {
+              if (number === 1) {
+                stream.respond({ ":status": 200 });
+                stream.write("a");
+                return;
+              }
+              if (goodbye) stream.session?.goaway(0, stream.id);
+              stream.on("end", () => stream.respond({ ":status": 200 }, { endStream: true }));
+            },
+            { settings: { initialWindowSize: windowBytes } },
+          );
+          // A part of it is in the system's hands at once, and all takes many times as long as a connection is waited for.
+          const uplink = yield* uplinkTo(server.port, 4_000_000);
+          const { send, whole } = yield* made;
+          const origin = `https://localhost:${uplink.port}`;
+          const silent = send(origin);
+          yield* silent.head;
+          server.sessions[0]?.setLocalWindowSize(windowBytes);
+          assert.strictEqual(yield* whole(send(origin, { body: Buffer.alloc(6_000_000, "a") })), "");
+          server.streams[0]?.stream.end("b");
+          assert.strictEqual(yield* whole(silent), "ab");
+          assert.strictEqual(server.sessions.length, 1);
+        }),
+    );
 });
 
 describe("a peer that permits few streams", () => {
