@@ -1,6 +1,6 @@
 /** A run of one gateway, as a person sees it and acts on it at another one over the same database. */
 import { assert, describe, it } from "@effect/vitest";
-import { Context, Effect, Fiber } from "effect";
+import { Context, Deferred, Effect, Fiber } from "effect";
 import { inject } from "vitest";
 import * as RecoveryPage from "../../../src/gateway/page/RecoveryPage.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
@@ -114,7 +114,11 @@ describe("gateways that hear nothing, behind a pooler by transaction", () => {
       });
       const a = yield* front(upstream, { db }).pipe(looking("soon"));
       const b = yield* front(upstream, { db });
-      const client = yield* Effect.forkChild(post(a.url, "openai-chat"));
+      const shown = Deferred.makeUnsafe<void>();
+      const onData = (): void => void Deferred.doneUnsafe(shown, Effect.void);
+      const client = yield* Effect.forkChild(post(a.url, "openai-chat", { onData }));
+      // A run that is cancelled before its head has a plain answer, which no cancel breaks.
+      yield* Deferred.await(shown);
       const { run_id } = yield* b.until((all) => all.find(({ state }) => state === "live"));
       const recorder = Context.get(b.services, RunRecorder);
       const found = yield* Effect.provideService(RunCancel.cancel(run_id), RunRecorder, recorder);
