@@ -324,7 +324,7 @@ export class Http2Session implements KeptConnection {
     };
     const late = (): void => {
       if (this.#askers.length === 0) return;
-      // What is still written away is taken by a system that gets it acknowledged.
+      // An upload that moves is acknowledged by the peer, which lives.
       if (this.#heard !== heard || this.#socket.bytesWritten > written + uploadBytes) {
         tell(undefined);
         return;

@@ -128,7 +128,7 @@ describe("clocks", () => {
   it.effect("first_progress counts from the request written: a wait for a connection is none of the model's", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.wait(170_000), S.never]);
-      // Whoever says it again and again does not put the clock off.
+      // A source that says it again and again does not put the clock off.
       const written = ({ delivery }: AttemptContext) => {
         const say = Effect.sync(() => delivery("ambiguous"));
         return Stream.fromEffect(Effect.sleep(170_000)).pipe(
