@@ -14,7 +14,6 @@ import { failureOf } from "../../../src/client/connection/ExchangeFailure.ts";
 import { Origins } from "../../../src/client/connection/Origin.ts";
 import { pathTo } from "../../../src/client/connection/OriginPath.ts";
 import { key, localhost } from "../../failure/provoked/Certificates.ts";
-import { withFrames } from "../../failure/provoked/Http2Frames.ts";
 import { http2Server } from "../Http2Server.ts";
 import { relayTo, uplinkTo } from "../Relay.ts";
 
@@ -166,38 +165,6 @@ describe("a connection that takes no new streams", () => {
     }),
   );
 
-  it.live("closes its socket with its last stream, also where its peer never does", () => {
-    let headRead = (): void => undefined;
-    return Effect.promise(() =>
-      withFrames(
-        (frames, stream) => {
-          frames.together(() => {
-            frames.head(stream);
-            frames.goaway(0, stream);
-          });
-          headRead = () => frames.end(stream);
-        },
-        (port) =>
-          Effect.runPromise(
-            Effect.scoped(
-              Effect.gen(function* () {
-                const door = yield* doorTo(() => port);
-                const { send, whole } = yield* made;
-                for (let count = 1; count <= 3; count += 1) {
-                  const exchange = send(`https://localhost:${door.port}`);
-                  yield* exchange.head;
-                  headRead();
-                  assert.strictEqual(yield* whole(exchange), "");
-                  yield* until(() => openTo(door.port) === 0);
-                  assert.strictEqual(door.came(), count);
-                }
-              }),
-            ),
-          ),
-      ),
-    );
-  });
-
   it.live("that says goodbye twice has taken up what its second word says", () =>
     Effect.gen(function* () {
       const server = yield* http2Server((stream, number) => {
@@ -216,13 +183,6 @@ describe("a connection that takes no new streams", () => {
     }),
   );
 });
-
-/** Sockets of this process to a port. */
-const openTo = (port: number): number =>
-  // Node has no other word for which sockets are open, and its types do not have this one.
-  (process as unknown as { _getActiveHandles: () => ReadonlyArray<{ remotePort?: number; destroyed?: boolean }> })
-    ._getActiveHandles()
-    .filter((it) => it.remotePort === port && it.destroyed === false).length;
 
 describe("a slow uplink", () => {
   for (const goodbye of [false, true])
