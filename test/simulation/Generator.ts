@@ -21,10 +21,14 @@ export const generate = (seed: number): Scenario => {
     ...worldOf(dice),
     routes: routesOf(new Dice(seed ^ routesSeed)),
     seam: seamOf(new Dice(seed ^ seamSeed)),
+    outage: outageOf(new Dice(seed ^ outageSeed)),
   };
   // Whether an id is on record cannot be known while the store takes nothing: ids come back to a store that works.
   const recorder = world.again === null ? scenario.recorder : { ...scenario.recorder, fails: [], dies: [] };
-  return { ...scenario, consumer, recorder, world };
+  // A person who answers for ever keeps a run from its end, also where nothing is wrong with it.
+  const answers =
+    world.outage === null ? scenario.answers : [...scenario.answers, { choice: "stop" as const, delay: 0 }];
+  return { ...scenario, answers, consumer, recorder, world };
 };
 
 /** The scenario of a seed in which nothing fails any more from a drawn moment on. */
@@ -52,6 +56,33 @@ const seamOf = (dice: Dice): Scenario["world"]["seam"] =>
         proof: dice.chance(0.2) ? "prefill" : "anchor",
       }
     : null;
+
+/** Outages came with the fifth version. */
+const outageSeed = 0x0d_0a_11;
+
+const outageOf = (dice: Dice): Scenario["world"]["outage"] => {
+  if (!dice.chance(0.2)) return null;
+  const refusals = dice.between(0, 5);
+  return {
+    refusals,
+    retryAfterMs: dice.pick([0, 50, 3_000]),
+    ms: dice.pick([400, 5_000, 30_000, 90_000, 600_000]),
+    after: dice.weighted([
+      [4, 0],
+      [1, 1],
+    ]),
+    probes: dice.chance(0.5),
+    budget: dice.weighted<Partial<Budget>>([
+      [4, {}],
+      [4, { max_not_processed: refusals }],
+      [1, { max_not_processed: 0 }],
+      [1, { max_auto_retries: 0 }],
+      [2, { max_group_retries: refusals }],
+      [1, { max_outage_ms: "forever" }],
+    ]),
+    group: dice.chance(0.5),
+  };
+};
 
 const calmSeed = 0x0c_a1_3e;
 

@@ -87,6 +87,11 @@ export class Journal {
     this.#now = now;
   }
 
+  /** The virtual time of the journal, in milliseconds from the start. */
+  get now(): number {
+    return this.#now();
+  }
+
   add(happened: Happened): void {
     const entry = { ...happened, at: this.#now() };
     this.entries.push(entry);

@@ -153,12 +153,31 @@ export interface World {
   readonly calmAt: number | null;
   /** Further routes of the run, and whether the first one refuses what is its own; null where it has one route alone. */
   readonly routes: { readonly further: number; readonly own: boolean } | null;
+  /** An outage of the run's path; null is none. */
+  readonly outage: Outage | null;
   /** What joins texts: how many parts of a continuation are the anchor, and behind how many more it is found to be wrong; null: nothing does. */
   readonly seam: {
     readonly anchor: number;
     readonly behind: number | null;
     readonly proof: "anchor" | "prefill";
   } | null;
+}
+
+/** The path of the run goes away after some refusals, and comes back. */
+export interface Outage {
+  /** Requests that are refused before it: by the second one a budget may be spent. */
+  readonly refusals: number;
+  /** Whether the refusals say how long to wait, in milliseconds; 0 says nothing. */
+  readonly retryAfterMs: number;
+  readonly ms: number;
+  /** Requests that are refused after it. */
+  readonly after: number;
+  /** Whether a component can probe the path. */
+  readonly probes: boolean;
+  /** The limits of the run, of which the refusals may have spent one. */
+  readonly budget: Partial<Budget>;
+  /** The run belongs to a group. */
+  readonly group: boolean;
 }
 
 /** A world without faults of its own. */
@@ -172,6 +191,7 @@ export const plainWorld: World = {
   calmAt: null,
   routes: null,
   seam: null,
+  outage: null,
 };
 
 /** Whether a part of the scenario may wait for ever by design: then the run ends only when it is cancelled. */

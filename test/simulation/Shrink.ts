@@ -52,6 +52,7 @@ const plainer = (it: Scenario): ReadonlyArray<Scenario> =>
     { ...it, world: { ...it.world, again: null } },
     { ...it, world: { ...it.world, routes: null } },
     { ...it, world: { ...it.world, seam: null } },
+    { ...it, world: { ...it.world, outage: null } },
     { ...it, world: { ...it.world, digest: "none" } } as const,
     { ...it, consumer: { kind: "drain", n: 1, ms: 1 } } as const,
     { ...it, recorder: { ...it.recorder, delays: [0] } } as const,

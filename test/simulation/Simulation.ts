@@ -18,6 +18,7 @@ import { repeated } from "./Repeat.ts";
 import { mayHang, type Outside, type Scenario, type StoreMoment } from "./Scenario.ts";
 import { consume, type Surface } from "./world/Consumer.ts";
 import * as FreezingClock from "./world/FreezingClock.ts";
+import { Network } from "./world/Network.ts";
 import { policyOf } from "./world/Policies.ts";
 import { cursorOf, type ProviderBroke, provider } from "./world/Provider.ts";
 import { seamOf } from "./world/Seam.ts";
@@ -113,7 +114,8 @@ const optionsOf = (
   const { cursor, refresh, policy, reveal, canContinue, continueText, emptyIsFailure, streaming } = scenario.options;
   const edges = new Edges(scenario.world.edges);
   const { routes, seam } = scenario.world;
-  const attempt = provider(scenario, journal, calm);
+  const network = new Network(scenario, calm);
+  const attempt = provider(scenario, journal, calm, network);
   const observe = (part: Part) => edges.observed(part.says);
   return {
     provider: {
@@ -132,9 +134,10 @@ const optionsOf = (
       return error.failure;
     },
     ...(seam === null ? {} : { seam: seamOf(seam) }),
+    ...network.options,
     ...{ reveal, canContinue, continueText, emptyIsFailure, streaming },
     clocks: { ...scenario.options.clocks, ...edges.numbers("clocks") },
-    budget: { ...scenario.options.budget, ...edges.numbers("budget") },
+    budget: { ...scenario.options.budget, ...scenario.world.outage?.budget, ...edges.numbers("budget") },
     policy: policyOf(policy),
     ...edges.text("retryOf", "retryOf"),
     ...(edges.weighs ? { sizeOf: () => edges.number("sizeOf", 1) } : {}),

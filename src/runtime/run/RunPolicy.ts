@@ -51,5 +51,5 @@ export const make = (
 const isStopped = ({ failure, run }: DecisionInput): boolean =>
   run.user_cancelled ||
   run.lifecycle_closed ||
-  failure.kind === "caller_failed" ||
+  (failure.kind === "caller_failed" && failure.retryable !== true) ||
   (failure.kind === "cancelled" && failure.by !== "provider");

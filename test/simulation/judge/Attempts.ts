@@ -17,7 +17,9 @@ export const supersessions = (journal: ReadonlyArray<Entry>) => {
     if (entry.what === "writing") {
       for (const it of entry.entries) {
         if (it._tag === "QuestionAnswered") automatic = false;
-        if (it._tag === "IncidentOpened" && it.incident.decision.action === "auto_retry_once") automatic = true;
+        // Facts that are recorded late decide nothing.
+        if (it._tag === "IncidentOpened" && it.incident.status !== "late")
+          automatic ||= it.incident.decision.action === "auto_retry_once";
       }
     }
     if (entry.what !== "opened") continue;

@@ -85,23 +85,69 @@ const plainInterrupts = (trace: Pick<Trace, "journal">) => {
 /** I15: automatic retries that were carried out since the last fresh budget. */
 export const withinBudget = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I15");
-  const budget = { ...defaultBudget, ...trace.scenario.options.budget };
+  const budget = { ...defaultBudget, ...trace.scenario.options.budget, ...trace.scenario.world.outage?.budget };
   const most = trace.scenario.options.policy === "strict" ? 1 : budget.max_auto_retries + budget.max_not_processed;
   let retries = 0;
   let automatic = false;
+  /** Attempts whose retry waits for the path with nothing sent: that is free. A slow consumer sees it late. */
+  const free = new Set<number>();
   let route: string | undefined;
   for (const entry of trace.journal) {
+    if (entry.what === "writing")
+      for (const it of entry.entries)
+        if (it._tag === "IncidentOpened" && it.incident.decision.wait_for === "path")
+          if (it.incident.facts.delivery === "not_sent") free.add(it.incident.attempt);
     if (entry.what !== "seen") continue;
     const { event } = entry;
     // A move has a count of its own: no route is tried twice (I25).
     if (event._tag === "AttemptStarted" && event.route !== route) automatic = false;
     if (event._tag === "AttemptStarted") route = event.route;
-    if (event._tag === "RetryScheduled") automatic = true;
+    if (event._tag === "RetryScheduled") automatic = !free.has(event.attempt);
     if (event._tag === "QuestionAsked") automatic = false;
     if (event._tag === "QuestionAnswered" && event.choice === "retry") retries = 0;
     if (event._tag === "AttemptStarted" && automatic) retries += 1;
     if (event._tag === "AttemptStarted") automatic = false;
     holds(retries <= most, () => `${retries} automatic retries of ${most}`);
+  }
+  return violations;
+};
+
+/** Maximum decisions about one attempt within a virtual second. */
+const decisionsMax = 16;
+
+/** I28 */
+export const decisionsLead = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I28");
+  const counts = new Map<string, number>();
+  for (const entry of trace.journal) {
+    if (entry.what !== "writing") continue;
+    for (const it of entry.entries) {
+      if (it._tag !== "IncidentOpened" || it.incident.status === "late") continue;
+      const key = `attempt ${it.incident.attempt} in second ${Math.floor(entry.at / 1_000)}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+  }
+  for (const [key, count] of counts) holds(count <= decisionsMax, () => `${count} decisions about ${key}`);
+  return violations;
+};
+
+/** I29 */
+export const goesOnceAfterItsWait = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I29");
+  let waited: number | undefined;
+  for (const entry of trace.journal) {
+    if (entry.what === "opened") waited = undefined;
+    if (entry.what === "seen" && entry.event._tag === "QuestionAnswered") waited = undefined;
+    if (entry.what !== "writing") continue;
+    for (const it of entry.entries) {
+      if (it._tag !== "IncidentOpened") continue;
+      const { attempt, decision, facts } = it.incident;
+      holds(
+        attempt !== waited || decision.rule !== "budget_exhausted",
+        () => `attempt ${attempt} waited for its path, and then its budget was spent`,
+      );
+      waited = decision.wait_for === "path" && facts.delivery === "not_sent" ? attempt : undefined;
+    }
   }
   return violations;
 };

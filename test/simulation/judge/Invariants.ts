@@ -33,6 +33,8 @@ export const invariants = {
   I25: "a run moves to another route by a replay of its first request alone, with nothing shown and nothing done, and never goes back to one",
   I26: "a run that has moved ends with the last failure of the first route that it tried (L12)",
   I27: "text that was shown goes on by itself only behind a seam, at most twice, and nothing of such an attempt comes in front of its seam",
+  I28: "decisions about an attempt lead to a wait, a request, a question or an end: there are few of them within a second (L11)",
+  I29: "a request that was not sent and waited for its path goes once, whatever is spent of the budget",
 } as const;
 
 export type Invariant = keyof typeof invariants;

@@ -26,6 +26,8 @@ const judges: ReadonlyArray<(trace: Trace) => ReadonlyArray<Violation>> = [
   End.originalError,
   End.whoseCancel,
   End.withinBudget,
+  End.decisionsLead,
+  End.goesOnceAfterItsWait,
   Routes.whatCrosses,
   Routes.whoseFailure,
   Seams.onlyBySeams,

@@ -10,6 +10,7 @@ import type { Calm } from "../Calm.ts";
 import { Edges } from "../Edges.ts";
 import type { Journal, Part, SourceEnd } from "../Journal.ts";
 import type { AttemptScript, PartStep, Scenario, Step } from "../Scenario.ts";
+import type { Network } from "./Network.ts";
 import { pause } from "./VirtualTime.ts";
 
 /** What the provider fails with: it must come out unchanged (law L12). */
@@ -32,8 +33,9 @@ const whole: AttemptScript = {
 export const cursorOf = (part: Part): string | undefined => part.serial;
 
 /** Plays the provider of a scenario; from the calm on it responds to every request whole. */
-export const provider = (scenario: Scenario, journal: Journal, calm: Calm) => {
+export const provider = (scenario: Scenario, journal: Journal, calm: Calm, network: Network) => {
   const edges = new Edges(scenario.world.edges);
+  let kept = 0;
   let continuations = 0;
   let request = "first";
   return (context: AttemptContext): Stream.Stream<Part, ProviderBroke> => {
@@ -42,7 +44,9 @@ export const provider = (scenario: Scenario, journal: Journal, calm: Calm) => {
     if (context.request === "continue" && mode === "continue") request = `continuation ${++continuations}`;
     if (context.request === "continue" && mode === "replay") request = `continuation ${continuations}`;
     const [of, read] = context.request === "resume" && cursor !== undefined ? splitSerial(cursor) : [request, 0];
-    const script = (calm.isOn ? undefined : scenario.attempts[attempt - 1]) ?? whole;
+    const met = network.meets(journal.now);
+    if (met !== undefined) kept += 1;
+    const script = met ?? (calm.isOn ? undefined : scenario.attempts[attempt - 1 - kept]) ?? whole;
     journal.add({ what: "opened", context: { attempt, mode, request: context.request, cursor, calls, route, seam } });
     if (script.factoryThrows) {
       const error = new Error("the factory threw");
