@@ -294,7 +294,9 @@ const recognised = Effect.fnUntraced(function* (
   if (plain === undefined) return unknown("not_an_object");
   const body = yield* knownBody(plain);
   if (typeof body === "string") return unknown(body);
-  for (const { id, what } of isNaming ? namedIds(body.json) : [])
+  const named = isNaming ? yield* namedIds(plain) : [];
+  if (named === undefined) return AccountGuard.unreadBody;
+  for (const { id, what } of named)
     if ((yield* owners.ownerOf(id, request.tenant)) === "other") return AccountGuard.noSuchStored(what);
   const plan = recogniseBody(request, body.json);
   if (plan === undefined) return "not_an_object";

@@ -229,6 +229,16 @@ describe("a stored response", () => {
           const got = yield* ask("dev", `/u/team/v1${path}`, { body: { ...request, ...more } });
           assert.strictEqual(got.status, 404, JSON.stringify(more));
         }
+      for (const body of [
+        '{"previous_response_id":"resp_1","previous_response_id":"resp_0","input":"x"}',
+        '{"previous_response_id":null,"previous\\u005fresponse_id":"resp_1","input":"x"}',
+        `{"input":[{"role":"user","content":"${"x".repeat(400_000)}"}],"conversation":{"ID":"resp_1","id":"a"}}`,
+      ])
+        assert.strictEqual((yield* ask("dev", "/u/team/v1/responses", { body })).status, 404, body.slice(0, 80));
+      const said = [{ role: "user", content: '"previous_response_id":"resp_1"', conversation: "resp_1" }];
+      const quoting = yield* ask("dev", "/u/team/v1/responses", { body: { ...request, input: said } });
+      assert.strictEqual(quoting.status, 200);
+      server.asked.pop();
       const got = yield* ask("dev", "/u/team/v1/responses", { body: { ...request, previous_response_id: "resp_1" } });
       assert.strictEqual(JSON.parse(got.text).error.code, "previous_response_not_found");
       assert.lengthOf(server.asked, before);

@@ -1,0 +1,49 @@
+import { assert, describe, it } from "@effect/vitest";
+import { MadeId } from "../../../src/gateway/owners/MadeId.ts";
+import { OwnerMemory } from "../../../src/gateway/owners/ResponseOwners.ts";
+
+describe("the owners of stored responses", () => {
+  it("are forgotten by a token's own later responses, and by no other token's", () => {
+    const memory = new OwnerMemory(3);
+    memory.keep("colleague", "a");
+    for (let at = 0; at < 100; at += 1) memory.keep("attacker", `x${at}`);
+    assert.strictEqual(memory.find("a"), "colleague");
+    assert.strictEqual(memory.find("x99"), "attacker");
+    assert.isUndefined(memory.find("x0"));
+    assert.lengthOf(memory.all(), 4);
+  });
+
+  it("change when a server uses an id again", () => {
+    const memory = new OwnerMemory();
+    memory.keep("one", "a");
+    memory.keep("two", "a");
+    assert.strictEqual(memory.find("a"), "two");
+    assert.deepStrictEqual(memory.all(), [{ token: "two", digest: "a" }]);
+  });
+});
+
+const madeOf = (body: string, pieces = 1): ReadonlyArray<string> => {
+  const found: Array<string> = [];
+  const made = new MadeId((id) => found.push(id));
+  const bytes = Buffer.from(body);
+  for (let at = 0; at < bytes.length; at += pieces) made.take(bytes.subarray(at, at + pieces));
+  made.end();
+  return found;
+};
+
+describe("the id of an answer", () => {
+  const created = { type: "response.created", response: { metadata: { id: "resp_claimed" }, id: "resp_1" } };
+  const event = (data: object) => `event: x\ndata: ${JSON.stringify(data)}\n\n`;
+
+  it("is that of the response itself, cut anywhere, and is told once", () => {
+    const stream = `: hi\n\n${event(created)}${event({ ...created, response: { id: "resp_2" } })}`;
+    for (const pieces of [1, 7, 10_000]) assert.deepStrictEqual(madeOf(stream, pieces), ["resp_1"]);
+    const document = JSON.stringify({ output: [{ id: "msg_1" }], metadata: { id: "resp_claimed" }, id: "resp_1" });
+    for (const pieces of [1, 10_000]) assert.deepStrictEqual(madeOf(document, pieces), ["resp_1"]);
+  });
+
+  it("is none where the answer has none", () => {
+    for (const body of ["", "{}", "[]", "oops", event({ type: "error", id: "resp_1" }), event({ response: "resp_1" })])
+      assert.deepStrictEqual(madeOf(body), [], body);
+  });
+});
