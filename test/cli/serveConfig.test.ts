@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { request as httpsRequest } from "node:https";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -156,6 +156,27 @@ describe("stream-recovery serve --config", () => {
           assert.include(checked.stdout(), `outages: a run waits ${said}\n`);
         }
       }),
+  );
+
+  it.live("refuses a file that others can write, and warns of a secret's file that they can read", () =>
+    Effect.gen(function* () {
+      const { dir, path } = yield* configured({
+        ...small,
+        tokens: { dev: { token: { file: "token" }, paths: ["GET /v1/files"] } },
+      });
+      writeFileSync(join(dir, "token"), "a-token-of-24-characters\n", { mode: 0o644 });
+      const checked = yield* serve(["--config", path, "--check"]);
+      assert.deepStrictEqual(yield* Effect.promise(() => checked.exited), [0, null]);
+      assert.include(checked.stderr(), "serve: warning: ");
+      assert.include(checked.stderr(), "$.tokens.dev.token.file: others can read or write this secret's file");
+      assert.include(checked.stdout(), "dev: all upstreams, also GET /v1/files");
+      chmodSync(path, 0o664);
+      for (const args of [["--check"], []]) {
+        const refused = yield* serve(["--config", path, ...args]);
+        assert.deepStrictEqual(yield* Effect.promise(() => refused.exited), [1, null]);
+        assert.include(refused.stderr(), `${path}: expected a file that only its owner can write`);
+      }
+    }),
   );
 
   it.live("serves the example of the documentation as it stands", () =>

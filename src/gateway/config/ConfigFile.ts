@@ -248,6 +248,7 @@ class Reader {
     const cert = this.#pem([...path, "cert"], files.cert, "CERTIFICATE");
     const key = this.#pem([...path, "key"], files.key, "PRIVATE KEY");
     if (cert === undefined || key === undefined) return undefined;
+    this.#warn([...path, "key"], files.key);
     if (!isReadable({ cert, key })) this.#say(path, "expected a certificate and the key that belongs to it (PEM)");
     return { cert, key: Redacted.make(key) };
   }
@@ -265,6 +266,12 @@ class Reader {
       const problem = problemOfRule({ [rule]: action });
       this.#say(["policy", rule], problem);
     }
+  }
+
+  /** Container runtimes mount secrets so that all of a container can read them: it is no reason not to start. */
+  #warn(path: JsonPath, secretFile: string): void {
+    if (this.#sources.isShared?.(secretFile) === true)
+      this.warnings.push(problemAt(path, "others can read or write this secret's file (chmod 600 keeps them out)"));
   }
 
   #secret(path: JsonPath, value: Secret): Redacted.Redacted<string> | undefined {
@@ -296,8 +303,7 @@ class Reader {
     }
     const text = this.#sources.file(value.file);
     if (text === undefined) this.#say([...path, "file"], "expected the name of a file that can be read");
-    else if (this.#sources.isShared?.(value.file) === true)
-      this.warnings.push(problemAt([...path, "file"], "others can read this secret's file (chmod 600 keeps them out)"));
+    else this.#warn([...path, "file"], value.file);
     // Editors end a file with a line break, which is no part of a secret.
     return text?.replace(/[\r\n]+$/, "");
   }

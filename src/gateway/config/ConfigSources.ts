@@ -13,7 +13,7 @@ export interface ConfigSources {
   readonly env: (name: string) => string | undefined;
   /** Text of a file, its name read from the configuration's folder; undefined where it cannot be read. */
   readonly file: (path: string) => string | undefined;
-  /** Others than such a file's owner can read it; left out, it is not known. */
+  /** Others than such a file's owner can read or write it; left out, it is not known. */
   readonly isShared?: (path: string) => boolean;
 }
 
@@ -69,7 +69,7 @@ const problemOfWriters = (file: number, folder: number): string | undefined => {
 
 const isShared = (path: string): boolean => {
   try {
-    return (statSync(path).mode & othersRead) !== 0;
+    return (statSync(path).mode & (othersRead | othersWrite)) !== 0;
   } catch {
     return false;
   }

@@ -1,10 +1,13 @@
 import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
 import { MadeId } from "../../../src/gateway/owners/MadeId.ts";
-import { OwnerMemory } from "../../../src/gateway/owners/ResponseOwners.ts";
+import * as ResponseOwners from "../../../src/gateway/owners/ResponseOwners.ts";
+import { WorkerBus } from "../../../src/gateway/workers/WorkerBus.ts";
+import { members, newcomer } from "../workers/Members.ts";
 
 describe("the owners of stored responses", () => {
   it("are forgotten by a token's own later responses, and by no other token's", () => {
-    const memory = new OwnerMemory(3);
+    const memory = new ResponseOwners.OwnerMemory(3);
     memory.keep("colleague", "a");
     for (let at = 0; at < 100; at += 1) memory.keep("attacker", `x${at}`);
     assert.strictEqual(memory.find("a"), "colleague");
@@ -14,12 +17,32 @@ describe("the owners of stored responses", () => {
   });
 
   it("change when a server uses an id again", () => {
-    const memory = new OwnerMemory();
+    const memory = new ResponseOwners.OwnerMemory();
     memory.keep("one", "a");
     memory.keep("two", "a");
     assert.strictEqual(memory.find("a"), "two");
     assert.deepStrictEqual(memory.all(), [{ token: "two", digest: "a" }]);
   });
+});
+
+describe("the owners that several workers know", () => {
+  it.effect("are those of each of them, also at a worker that begins later", () =>
+    Effect.gen(function* () {
+      const { ends, router } = yield* members(2);
+      const made = ({ bus }: (typeof ends)[number]) => Effect.provideService(ResponseOwners.make, WorkerBus, bus);
+      const [first, second] = yield* Effect.forEach(ends, made);
+      if (first === undefined || second === undefined) return yield* Effect.die("too few");
+      first.keep("one", "resp_1");
+      assert.strictEqual(yield* second.ownerOf("resp_1", "one"), "own");
+      assert.strictEqual(yield* second.ownerOf("resp_1", "two"), "other");
+      assert.strictEqual(yield* second.ownerOf("resp_2", "one"), "unknown");
+      router.leave(2);
+      const come = yield* newcomer(2, router, 2);
+      const third = yield* made(come);
+      come.join();
+      assert.strictEqual(yield* third.ownerOf("resp_1", "two"), "other");
+    }),
+  );
 });
 
 const madeOf = (body: string, pieces = 1): ReadonlyArray<string> => {
