@@ -64,7 +64,7 @@ describe("stream-recovery serve --config", () => {
       };
       const served = yield* serve(["--config", path, "--port", "0", "--openai-url", `${three}/v1`], env);
       assert.notInclude(["1", "2"], new URL(served.url).port);
-      const ask = (target: string) => Effect.promise(() => send(`${served.url}${target}`, { body: chat }));
+      const ask = (target: string) => Effect.promise(() => send(`${served.url}${target}`));
       assert.deepStrictEqual(JSON.parse((yield* ask("/u/one/v1/models")).text), {
         name: "one",
         authorization: "Bearer k-1",
@@ -195,7 +195,7 @@ describe("stream-recovery serve --config", () => {
       const path = fileURLToPath(new URL("../../docs/gateway.team.json", import.meta.url));
       const secret = "SECRET-of-24-characters--";
       const env = Object.fromEntries(
-        ["TEAM_OPENAI_KEY", "AZURE_KEY", "GROQ_API_KEY", "LAPTOP_TOKEN", "CI_TOKEN"].map((name) => [name, secret]),
+        ["TEAM_OPENAI_KEY", "AZURE_KEY", "GROQ_API_KEY", "LAPTOP_TOKEN", "CI_TOKEN"].map((name) => [name, `${secret}${name}`]),
       );
       const checked = yield* serve(["--config", path, "--check"], env);
       assert.deepStrictEqual(yield* Effect.promise(() => checked.exited), [0, null]);
@@ -211,7 +211,7 @@ describe("stream-recovery serve --config", () => {
       assert.match(checked.stdout(), /codex: on_complete, .* \(configured\)/);
       assert.notInclude(`${checked.stdout()}${checked.stderr()}`, "SECRET");
       const served = yield* serve(["--config", path, "--port", "0", "--db", "memory"], env);
-      const page = yield* Effect.promise(() => send(`${served.url}/t/${secret}/recovery/`));
+      const page = yield* Effect.promise(() => send(`${served.url}/t/${secret}LAPTOP_TOKEN/recovery/`));
       assert.strictEqual(page.status, 200);
       assert.notInclude(`${served.stdout()}${served.stderr()}`, "SECRET");
     }),
