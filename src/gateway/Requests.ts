@@ -119,11 +119,12 @@ const served = (
     if (address.own) client.access.isOwn();
     if (address.own) return own(request, address, { admitted, headers }, client, serving);
     const ofRoot = /^(?:GET|HEAD)$/.test(method) ? rootFiles.get(pathOf(address.target)) : undefined;
-    if (ofRoot !== undefined) return atRoot(ofRoot, client, serving);
+    if (ofRoot === "nothing") return refuse(nothingThere, undefined, client, serving);
     const way = wayOf(address, headers, serving.settings);
     client.access.learned({ upstream: "server" in way ? way.server.name : way.upstream });
     const page = browsed({ headers }, address.target);
     if (page !== undefined) return refuse(page, undefined, client, serving);
+    if (ofRoot === "pointer") return pointed(client, serving);
     if ("refused" in way) return refuse(way.refused, way.upstream, client, serving);
     const barred = forbidden(admitted.token, { upstream: way.server.name });
     if (barred !== undefined) return refuse(barred, way.upstream, client, serving);
@@ -173,15 +174,11 @@ const pathOf = (target: string): string => {
   return (plainPath(path) ?? path).toLowerCase();
 };
 
-const atRoot = (what: "pointer" | "nothing", client: ClientResponse, serving: RequestServing): Effect.Effect<void> =>
+/** Tells a program where it is. A browser is told of the page by the refusal of what it loads. */
+const pointed = (client: ClientResponse, { page }: RequestServing): Effect.Effect<void> =>
   Effect.suspend(() => {
     client.access.isOwn();
-    if (what === "nothing") return refuse(nothingThere, undefined, client, serving);
-    client.answer(
-      200,
-      { gateway: "stream-recovery", ...(serving.page === undefined ? {} : { page: "recovery/" }) },
-      [],
-    );
+    client.answer(200, { gateway: "stream-recovery", ...(page === undefined ? {} : { page: "recovery/" }) }, []);
     return client.end;
   });
 

@@ -195,7 +195,10 @@ describe("stream-recovery serve --config", () => {
       const path = fileURLToPath(new URL("../../docs/gateway.team.json", import.meta.url));
       const secret = "SECRET-of-24-characters--";
       const env = Object.fromEntries(
-        ["TEAM_OPENAI_KEY", "AZURE_KEY", "GROQ_API_KEY", "LAPTOP_TOKEN", "CI_TOKEN"].map((name) => [name, `${secret}${name}`]),
+        ["TEAM_OPENAI_KEY", "AZURE_KEY", "GROQ_API_KEY", "LAPTOP_TOKEN", "CI_TOKEN"].map((name) => [
+          name,
+          `${secret}${name}`,
+        ]),
       );
       const checked = yield* serve(["--config", path, "--check"], env);
       assert.deepStrictEqual(yield* Effect.promise(() => checked.exited), [0, null]);
