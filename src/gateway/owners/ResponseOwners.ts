@@ -120,12 +120,7 @@ const storeOf = (facts: SharedFacts) => {
     away: "the tokens that made stored responses at other gateways are not known now",
     back: "the tokens that made stored responses at other gateways are known again",
   });
-  const tried = <A>(asked: Effect.Effect<A, FactsFault>): Effect.Effect<A | undefined> =>
-    asked.pipe(
-      Effect.timeoutOrElse({ duration: storeWaitMs, orElse: () => Effect.fail({ message: "it does not answer" }) }),
-      Effect.tap(outage.worked),
-      Effect.catch(({ message }) => Effect.as(outage.failed(message), undefined)),
-    );
+  const tried = <A>(asked: Effect.Effect<A, FactsFault>) => outage.tried(asked, storeWaitMs);
   return {
     keep: (digest: string, token: string) =>
       Effect.asVoid(tried(facts.put("owner", digest, JSON.stringify(token), keptMs))),

@@ -8,7 +8,7 @@ import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSetti
 import type { Bytes } from "./ContentDecoding.ts";
 
 /** Minimum length of a secret, in characters: a shorter one is a placeholder, and stands in ordinary words. */
-export const secretCharactersMin = 5;
+export const maskedCharactersMin = 5;
 
 /** Masks what it was made for. */
 export class Secrets {
@@ -16,7 +16,7 @@ export class Secrets {
 
   /** @param secrets exact values; their JSON and URL spellings are masked too */
   constructor(secrets: ReadonlyArray<string>) {
-    const needles = secrets.filter((secret) => secret.length >= secretCharactersMin).flatMap(spellings);
+    const needles = secrets.filter((secret) => secret.length >= maskedCharactersMin).flatMap(spellings);
     this.#needles = [...new Set(needles)].sort((one, other) => other.length - one.length).map((it) => Buffer.from(it));
   }
 
