@@ -45,9 +45,9 @@ export class OwnerMemory {
     this.#max = max;
   }
 
-  /** A token has made an id. The newest maker owns it. */
+  /** A token has made an id. The first maker owns it, because some servers let a client choose the id of its response. */
   keep(token: string, digest: string): void {
-    for (const ids of this.#tokens.values()) ids.delete(digest);
+    if (this.find(digest) !== undefined) return;
     const ids = this.#tokens.get(token) ?? new Set();
     this.#tokens.set(token, ids);
     dropOldest(this.#tokens, tokensMax);
@@ -103,11 +103,12 @@ export const make: Effect.Effect<ResponseOwners, never, Scope.Scope> = Effect.ge
     },
     ownerOf: (id, tenant) => {
       const digest = digestOf(id);
-      const known = memory.find(digest);
-      const found = known !== undefined || store === undefined ? Effect.succeed(known) : store.find(digest);
-      return Effect.map(found, (token) =>
-        token === undefined ? "unknown" : token === (tenant ?? "") ? "own" : "other",
-      );
+      // The store knows which gateway was first.
+      const stored = store?.find(digest) ?? Effect.undefined;
+      return Effect.map(stored, (first) => {
+        const token = first ?? memory.find(digest);
+        return token === undefined ? "unknown" : token === (tenant ?? "") ? "own" : "other";
+      });
     },
   };
 });
@@ -123,7 +124,13 @@ const storeOf = (facts: SharedFacts) => {
   const tried = <A>(asked: Effect.Effect<A, FactsFault>) => outage.tried(asked, storeWaitMs);
   return {
     keep: (digest: string, token: string) =>
-      Effect.asVoid(tried(facts.put("owner", digest, JSON.stringify(token), keptMs))),
+      Effect.asVoid(
+        tried(
+          Effect.flatMap(facts.find("owner", digest), (first) =>
+            first === undefined ? facts.put("owner", digest, JSON.stringify(token), keptMs) : Effect.void,
+          ),
+        ),
+      ),
     find: (digest: string) =>
       Effect.map(tried(facts.find("owner", digest)), (fact) =>
         fact === undefined ? undefined : Option.getOrUndefined(tokenIn(fact.value)),

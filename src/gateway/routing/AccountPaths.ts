@@ -105,9 +105,10 @@ const rules: ReadonlyArray<Rule> = [
 ];
 
 /** A stored response or conversation, and everything behind it. */
-const kept = new RegExp(`^${openai}/(?:responses|conversations)/([\\w.-]+)(?:/|$)`);
+const kept = /\/(?:responses|conversations)\/([\w.-]+)(?:\/|$)/;
 
 /** Names of calls that stand where the id of a stored response does. */
 const calls: ReadonlySet<string> = new Set(["input_tokens", "compact"]);
 
-const responses = new RegExp(`^${openai}(?:/responses(?:/input_tokens|/compact)?|/conversations)$`);
+/** Behind any prefix that `paths` permits. */
+const responses = /\/(?:responses(?:\/input_tokens|\/compact)?|conversations)$/;

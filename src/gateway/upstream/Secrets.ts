@@ -2,10 +2,11 @@
  * Masks the operator's credential where a provider quotes it: each byte of it becomes an asterisk, so that lengths stay what they are.
  */
 import { Redacted } from "effect";
-import type { RelayHead, RelayRefusal } from "../../adapters/relay/RelayTransport.ts";
+import { fieldOf, type RelayHead, type RelayRefusal } from "../../adapters/relay/RelayTransport.ts";
 import { isCredentialName } from "../config/CredentialNames.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
-import type { Bytes } from "./ContentDecoding.ts";
+import { type Bytes, isEncoded } from "./ContentDecoding.ts";
+import { without } from "./Headers.ts";
 
 /** Minimum length of a secret, in characters: a shorter one is a placeholder, and stands in ordinary words. */
 export const maskedCharactersMin = 5;
@@ -45,9 +46,13 @@ export class Secrets {
     };
   }
 
-  /** A provider's refusal without the secrets, also where one is cut into pieces. */
+  /** A provider's refusal without the secrets. A body that is still encoded cannot be read, and is left out. */
   refusal({ body, head, whole }: RelayRefusal): RelayRefusal {
-    return { head: this.head(head), body: [this.bytes(Buffer.concat(body))], whole };
+    const { headers } = head;
+    if (!isEncoded(fieldOf(headers, "content-encoding") ?? ""))
+      return { head: this.head(head), body: [this.bytes(Buffer.concat(body))], whole };
+    const plain = without(without(headers, "content-encoding"), "content-length");
+    return { head: this.head({ ...head, headers: plain }), body: [], whole };
   }
 
   /** Bytes at the end that may be the beginning of a secret. */

@@ -16,12 +16,12 @@ describe("the owners of stored responses", () => {
     assert.lengthOf(memory.all(), 4);
   });
 
-  it("change when a server uses an id again", () => {
+  it("are those that made an id first, because some servers let a client choose it", () => {
     const memory = new ResponseOwners.OwnerMemory();
     memory.keep("one", "a");
     memory.keep("two", "a");
-    assert.strictEqual(memory.find("a"), "two");
-    assert.deepStrictEqual(memory.all(), [{ token: "two", digest: "a" }]);
+    assert.strictEqual(memory.find("a"), "one");
+    assert.deepStrictEqual(memory.all(), [{ token: "one", digest: "a" }]);
   });
 });
 

@@ -344,6 +344,24 @@ describe("the operator's key", () => {
     }),
   );
 
+  it.live("is in no error whose encoding the gateway cannot read", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* team((response) => {
+        response.writeHead(403, { "content-type": "text/plain", "content-encoding": "odd" });
+        response.end(quoted);
+      });
+      const relayed = { body: bodies["openai-chat"] };
+      for (const got of [
+        yield* ask("dev", "/u/team/v1/chat/completions", relayed),
+        yield* ask("dev", "/u/team/v1/models"),
+      ]) {
+        assert.strictEqual(got.status, 403);
+        assert.strictEqual(got.text, "");
+        assert.isFalse(got.broken);
+      }
+    }),
+  );
+
   it.live("is in no error event, and in no record of it", () =>
     Effect.gen(function* () {
       for (const protocol of protocols) {

@@ -159,6 +159,9 @@ describe("what is asked with the operator's credential", () => {
     assert.deepStrictEqual(verdict("GET /v1/conversations/c_1/items", ["openai-chat"], ["/v1/conversations/*/items"]), {
       ...{ _tag: "Stored", id: "c_1", isListed: true },
     });
+    const proxied = ["/proxy/v1/responses", "/proxy/v1/responses/*"];
+    assert.deepStrictEqual(verdict("POST /proxy/v1/responses", undefined, proxied), { _tag: "Named" });
+    assert.deepInclude(verdict("GET /proxy/v1/responses/resp_1", undefined, proxied), { _tag: "Stored", id: "resp_1" });
     assert.deepStrictEqual(verdict("POST /v1/conversations", undefined, ["POST /v1/conversations"]), { _tag: "Named" });
   });
 });
