@@ -3,6 +3,7 @@
  */
 import type { Mutant } from "./Mutant.ts";
 
+const account = "a token reaches models and what it made, docs/gateway-config.md";
 const secrets = "secrets stay where they belong, docs/gateway-config.md";
 
 /** The mutants of `src/gateway/config`, of `src/gateway/routing` for named upstreams, and of a configuration that is read again. */
@@ -30,6 +31,33 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "if (tokens.length === 0 && request.token !== undefined) return noToken;",
     replace: "if (tokens.length < 0 && request.token !== undefined) return noToken;",
     proofs: [{ test: "test/gateway/routing/Admission.test.ts", named: "cuts it off" }],
+  },
+  {
+    name: "a token reaches everything of the operator's account",
+    breaks: account,
+    within: "verdictOf",
+    find: 'if (!isBuiltIn && !isListed) return { _tag: "Refused", why: "path" };',
+    replace: 'if (!isBuiltIn && !isListed && path === "") return { _tag: "Refused", why: "path" };',
+    proofs: [
+      { test: "test/gateway/routing/AccountPaths.test.ts", named: "nothing else of the account" },
+      { test: "test/gateway/proxy/Account.test.ts", named: "nothing else of the account" },
+    ],
+  },
+  {
+    name: "a stored response is open to whoever names it in a body",
+    breaks: account,
+    within: "recognised",
+    find: '=== "other") return AccountGuard.noSuchStored(what);',
+    replace: '=== "own") return AccountGuard.noSuchStored(what);',
+    proofs: [{ test: "test/gateway/proxy/Account.test.ts", named: "is not gone on with by another token" }],
+  },
+  {
+    name: "a secret that comes in two pieces is quoted",
+    breaks: secrets,
+    within: "Secrets",
+    find: "const held = this.#heldBack(bytes);",
+    replace: "const held = Math.min(0, this.#heldBack(bytes));",
+    proofs: [{ test: "test/gateway/upstream/Secrets.test.ts", named: "is masked in each spelling" }],
   },
   {
     name: "every token permits everything",

@@ -81,7 +81,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a store that is away ends the request",
     breaks: "without a store a gateway goes on with what it knows itself",
     within: "tried",
-    find: "Effect.catch(({ message }) => Effect.as(outage.failed(message), undefined)),",
+    find: "Effect.catch(({ message }) => Effect.as(this.failed(message), undefined)),",
     replace: "Effect.catch(({ message }) => Effect.die(message)),",
     proofs: [{ test: repeats, named: "while the store is away" }],
   },

@@ -30,7 +30,8 @@ export const serveCommand = Command.make(
     // A configuration is a file that a person mends: its exit code is that of a check.
     const reason = given.check || isConfigured(given) ? "negative" : "refused";
     if ("wrong" in read) return yield* refused(reason, read.wrong);
-    const { program } = read;
+    const { program, warnings = [] } = read;
+    for (const line of warnings) yield* Console.error(`serve: warning: ${line}`);
     const foreign = foreignStore(storeOf(program));
     if (foreign !== undefined) return yield* fail(reason, foreign);
     const settings = settingsOf(program);

@@ -31,6 +31,7 @@ import {
 } from "./config/GatewayOptions.ts";
 import { Deliveries } from "./delivery/Deliveries.ts";
 import * as OpenPort from "./OpenPort.ts";
+import * as ResponseOwners from "./owners/ResponseOwners.ts";
 import { flushMs } from "./proxy/ClientResponse.ts";
 import { Page } from "./proxy/PageHandler.ts";
 import * as PathWatch from "./proxy/PathWatch.ts";
@@ -106,13 +107,13 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const bodies = new BodyStore(first.limits);
   let draining = false;
   const closing = yield* Deferred.make<void>();
-  const [repeats, memory] = [yield* SharedRepeats.make, new RouteMemory()];
+  const [repeats, memory, owners] = [yield* SharedRepeats.make, new RouteMemory(), yield* ResponseOwners.make];
   const page = Option.getOrUndefined(yield* Effect.serviceOption(Page));
   const [store, watch] = [yield* storeState, yield* PathWatch.make];
   const attached = yield* attaching(meter, Deferred.await(closing), () => serving.settings);
   const { attachments, cancels, serveSiblings } = attached;
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
-    ...{ settings, attachments, cancels, bodies, memory, meter, page, store, watch, reach: upstreams.reach },
+    ...{ settings, attachments, cancels, bodies, memory, meter, owners, page, store, watch, reach: upstreams.reach },
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats),

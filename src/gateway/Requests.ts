@@ -18,6 +18,9 @@ import type { Access } from "./log/AccessRecord.ts";
 import { logged } from "./log/Defect.ts";
 import { accessLine } from "./log/GatewayLog.ts";
 import * as RequestMeasures from "./log/RequestMeasures.ts";
+import { namedIds } from "./owners/NamedIds.ts";
+import type { ResponseOwners } from "./owners/ResponseOwners.ts";
+import { guardedPass } from "./proxy/AccountPass.ts";
 import type { ClientResponse } from "./proxy/ClientResponse.ts";
 import { type Page, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
 import { pass } from "./proxy/PassHandler.ts";
@@ -25,11 +28,23 @@ import { type ProbeServing, probeOf, serveProbe } from "./proxy/Probes.ts";
 import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBody.ts";
 import { noSuchRoute, type RouteWish, wishOf } from "./routes/RouteWish.ts";
 import { type RouteServing, type Routing, routingOf } from "./routes/Routing.ts";
+import * as AccountGuard from "./routing/AccountGuard.ts";
+import type { PathVerdict } from "./routing/AccountPaths.ts";
 import { type Address, addressOf } from "./routing/Address.ts";
-import { type Admitted, admit, browsed, forbidden, type Refused } from "./routing/Admission.ts";
+import {
+  type Admitted,
+  admit,
+  browsed,
+  forbidden,
+  hasPlainHost,
+  type Refused,
+  strangeHost,
+} from "./routing/Admission.ts";
+import { plainPath } from "./routing/Vendor.ts";
 import { type Way, wayOf } from "./routing/Way.ts";
 import { type Bytes, isEncoded } from "./upstream/ContentDecoding.ts";
 import { pairsOf } from "./upstream/Headers.ts";
+import { secretsOf } from "./upstream/Secrets.ts";
 import type { Upstream } from "./upstream/Upstream.ts";
 
 /** What serving a request needs of the gateway. */
@@ -38,6 +53,7 @@ export interface RequestServing
     Omit<RunServing, "routing">,
     Pick<RouteServing, "memory">,
     Pick<StreamServing, "cancels"> {
+  readonly owners: ResponseOwners;
   readonly settings: GatewaySettings;
   /** The way to an upstream. */
   readonly reach: (server: UpstreamSettings) => Upstream;
@@ -85,6 +101,7 @@ const served = (
     const method = request.method ?? "GET";
     client.access.asked(method, request.url ?? "");
     client.access.learned({ client: clientNameOf({ headers }, serving.settings.manner) });
+    if (!hasPlainHost(headers)) return refuse(strangeHost, undefined, client, serving);
     const probe = probeOf(request.url ?? "");
     if (probe !== undefined) return serveProbe(probe, { method, headers }, client, serving);
     if ("refused" in address) return refuse(address.refused, undefined, client, serving);
@@ -101,10 +118,13 @@ const served = (
     }
     if (address.own) client.access.isOwn();
     if (address.own) return own(request, address, { admitted, headers }, client, serving);
+    const ofRoot = /^(?:GET|HEAD)$/.test(method) ? rootFiles.get(pathOf(address.target)) : undefined;
+    if (ofRoot === "nothing") return refuse(nothingThere, undefined, client, serving);
     const way = wayOf(address, headers, serving.settings);
     client.access.learned({ upstream: "server" in way ? way.server.name : way.upstream });
     const page = browsed({ headers }, address.target);
     if (page !== undefined) return refuse(page, undefined, client, serving);
+    if (ofRoot === "pointer") return pointed(client, serving);
     if ("refused" in way) return refuse(way.refused, way.upstream, client, serving);
     const barred = forbidden(admitted.token, { upstream: way.server.name });
     if (barred !== undefined) return refuse(barred, way.upstream, client, serving);
@@ -112,21 +132,57 @@ const served = (
     if ("reason" in wish) return refuse(wish, way.upstream, client, serving);
     const attach = attachWishOf(headers, serving.settings, way.server);
     if ("reason" in attach) return refuse(attach, way.upstream, client, serving);
-    const { target } = address;
-    const asked: RoutedRequest = {
-      method,
-      tenant: admitted.token?.name,
-      target,
-      token: admitted.token,
-      wish,
-      attach,
-      ...way,
-    };
-    if (!mayBeRelayed(method, way.url, way.headers)) return through(request, asked, client, serving);
-    return Effect.scoped(modelRequest(request, asked, client, serving)).pipe(
-      Effect.catchTag("BodyRefused", (error) => refuseBody(error, way.upstream, client, serving)),
-    );
+    const { token } = admitted;
+    const verdict = AccountGuard.guard({ method, url: way.url, server: way.server, token }, serving.settings);
+    const asked = { method, tenant: token?.name, target: address.target, token, wish, attach, ...way };
+    return guarded(request, asked, verdict, client, serving);
   });
+
+/** Sends what the operator's account is open to. */
+const guarded = (
+  request: IncomingMessage,
+  asked: Omit<RoutedRequest, "isNaming">,
+  verdict: PathVerdict,
+  client: ClientResponse,
+  serving: RequestServing,
+): Effect.Effect<void, never, StreamProcessor> => {
+  const { method, server, tenant, upstream } = asked;
+  const isNaming = verdict._tag === "Named";
+  if (verdict._tag === "Refused") return refuse(AccountGuard.refusalOf(server, verdict.why), upstream, client, serving);
+  if (verdict._tag === "Stored")
+    return Effect.flatMap(serving.owners.ownerOf(verdict.id, tenant), (owner) =>
+      owner === "own" || (owner === "unknown" && verdict.isListed)
+        ? through(request, { ...asked, isNaming }, client, serving)
+        : refuse(AccountGuard.noSuchStored("Response"), upstream, client, serving),
+    );
+  if (!isNaming && !mayBeRelayed(method, asked.url, asked.headers))
+    return through(request, { ...asked, isNaming }, client, serving);
+  return Effect.scoped(modelRequest(request, { ...asked, isNaming }, client, serving)).pipe(
+    Effect.catchTag("BodyRefused", (error) => refuseBody(error, upstream, client, serving)),
+  );
+};
+
+/** Files that browsers and crawlers ask of every server, and its root. They reach no provider. */
+const rootFiles: ReadonlyMap<string, "pointer" | "nothing"> = new Map([
+  ["/", "pointer"],
+  ["/favicon.ico", "nothing"],
+  ["/robots.txt", "nothing"],
+]);
+
+const pathOf = (target: string): string => {
+  const [path = ""] = target.split(/[?#]/, 1);
+  return (plainPath(path) ?? path).toLowerCase();
+};
+
+/** Tells a program where it is. A browser is told of the page by the refusal of what it loads. */
+const pointed = (client: ClientResponse, { page }: RequestServing): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    client.access.isOwn();
+    client.answer(200, { gateway: "stream-recovery", ...(page === undefined ? {} : { page: "recovery/" }) }, []);
+    return client.end;
+  });
+
+const nothingThere: Refused = { status: 404, reason: "not_found", message: "There is nothing at this path." };
 
 /** A client that was admitted reads in its provider's words that its upgrade or method is not served. */
 const spokenBy = (
@@ -147,6 +203,8 @@ interface RoutedRequest
   /** The provider's own path and query. */
   readonly target: string;
   readonly wish: RouteWish;
+  /** Its body may name a stored response, which belongs to the token that made it. */
+  readonly isNaming: boolean;
 }
 
 const isAdmitted = (admitted: Admitted | Refused): admitted is Admitted => "token" in admitted;
@@ -158,17 +216,18 @@ const modelRequest = Effect.fnUntraced(function* (
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
-  const { headers, method, outgoing, server, target, tenant, token, upstream, url, wish } = asked;
+  const { headers, method, outgoing, target, tenant, token, upstream, url, wish } = asked;
   const body = yield* serving.bodies.read(request, client.invite);
   // A copy of the body is kept for as long as a request that goes on with the response may have to be made of it.
   const copy = yield* Scope.fork(yield* Effect.scope);
   const keeps = mayGoOn(asked, serving.settings);
-  const recognising = recognised({ method, url, headers, body, tenant }, body, keeps, serving);
+  const given = { method, url, headers, body, tenant };
+  const recognising = recognised(given, { isNaming: asked.isNaming, keeps }, serving);
   // What is known of the body is let go here: a run may take minutes.
   const routed = Effect.flatMap(
     recognising,
     (found): Effect.Effect<Routing | Refused | UnknownBody> =>
-      typeof found === "string"
+      typeof found === "string" || "message" in found
         ? Effect.succeed(found)
         : routingOf(
             { plan: found.plan, body: found.body, target, token, wish, way: followed(asked, found.body) },
@@ -182,7 +241,7 @@ const modelRequest = Effect.fnUntraced(function* (
     if (isElsewhere(asked)) return yield* refuse(noSuchRoute(asked.wish.pinned ?? ""), upstream, client, serving);
     serving.meter.count("passed_through");
     const sent = { method, ...outgoing(asked), body, length: undefined };
-    return yield* pass(sent, upstream, client, passing(server, serving));
+    return yield* pass(sent, upstream, client, passing(asked, serving));
   }
   if ("message" in routing) return yield* refuse(routing, upstream, client, serving);
   serving.meter.count("relayed");
@@ -221,16 +280,21 @@ const goesOn = new Derived(({ continueText, servers }: GatewaySettings): boolean
  * @param keeps the plan keeps the copy, because its body may have to be changed
  */
 const recognised = Effect.fnUntraced(function* (
-  request: RelayRequest,
-  sent: Bytes,
-  keeps: boolean,
-  { bodies }: RequestServing,
-): Effect.fn.Return<Recognised | UnknownBody, BodyRefused, Scope.Scope> {
+  request: RelayRequest & { readonly body: Bytes },
+  { isNaming, keeps }: { readonly isNaming: boolean; readonly keeps: boolean },
+  { bodies, owners }: RequestServing,
+): Effect.fn.Return<Recognised | Refused | UnknownBody, BodyRefused, Scope.Scope> {
+  const sent = request.body;
+  const unknown = <Why extends UnknownBody>(why: Why) => (isNaming ? AccountGuard.unreadBody : why);
   const encoding = headerOf(request.headers, "content-encoding") ?? "";
   const plain = isEncoded(encoding) ? yield* bodies.decoded(encoding, sent) : sent;
-  if (plain === undefined) return "not_an_object";
+  if (plain === undefined) return unknown("not_an_object");
   const body = yield* knownBody(plain);
-  if (typeof body === "string") return body;
+  if (typeof body === "string") return unknown(body);
+  const named = isNaming ? yield* namedIds(plain) : [];
+  if (named === undefined) return AccountGuard.unreadBody;
+  for (const { id, what } of named)
+    if ((yield* owners.ownerOf(id, request.tenant)) === "other") return AccountGuard.noSuchStored(what);
   const plan = recogniseBody(request, body.json);
   if (plan === undefined) return "not_an_object";
   return { plan: keeps && plain !== sent ? { ...plan, plain } : plan, body };
@@ -266,7 +330,7 @@ const through = (
     { method: asked.method, ...asked.outgoing(asked), body, length: body === undefined ? undefined : length },
     asked.upstream,
     client,
-    passing(asked.server, serving),
+    passing(asked, serving),
   );
 };
 
@@ -274,8 +338,10 @@ const through = (
  * The way of a request that is no run: it goes at once, whatever is known of its path, and its failure says nothing of it. A response
  * proves that its path was reached.
  */
-const passing = (server: UpstreamSettings, { reach, watch }: RequestServing): Upstream => {
-  const upstream = reach(server);
+const passing = ({ isNaming, server, tenant }: RoutedRequest, { owners, reach, watch }: RequestServing): Upstream => {
+  const secrets = secretsOf(server);
+  const keep = isNaming ? (id: string) => owners.keep(tenant, id) : undefined;
+  const upstream = secrets === undefined ? reach(server) : guardedPass(reach(server), secrets, keep);
   return {
     ...upstream,
     pass: async (request, signal) => {

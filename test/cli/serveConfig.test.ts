@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { request as httpsRequest } from "node:https";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -64,7 +64,7 @@ describe("stream-recovery serve --config", () => {
       };
       const served = yield* serve(["--config", path, "--port", "0", "--openai-url", `${three}/v1`], env);
       assert.notInclude(["1", "2"], new URL(served.url).port);
-      const ask = (target: string) => Effect.promise(() => send(`${served.url}${target}`, { body: chat }));
+      const ask = (target: string) => Effect.promise(() => send(`${served.url}${target}`));
       assert.deepStrictEqual(JSON.parse((yield* ask("/u/one/v1/models")).text), {
         name: "one",
         authorization: "Bearer k-1",
@@ -158,6 +158,27 @@ describe("stream-recovery serve --config", () => {
       }),
   );
 
+  it.live("refuses a file that others can write, and warns of a secret's file that they can read", () =>
+    Effect.gen(function* () {
+      const { dir, path } = yield* configured({
+        ...small,
+        tokens: { dev: { token: { file: "token" }, paths: ["GET /v1/files"] } },
+      });
+      writeFileSync(join(dir, "token"), "a-token-of-24-characters\n", { mode: 0o644 });
+      const checked = yield* serve(["--config", path, "--check"]);
+      assert.deepStrictEqual(yield* Effect.promise(() => checked.exited), [0, null]);
+      assert.include(checked.stderr(), "serve: warning: ");
+      assert.include(checked.stderr(), "$.tokens.dev.token.file: others can read or write this secret's file");
+      assert.include(checked.stdout(), "dev: all upstreams, also GET /v1/files");
+      chmodSync(path, 0o664);
+      for (const args of [["--check"], []]) {
+        const refused = yield* serve(["--config", path, ...args]);
+        assert.deepStrictEqual(yield* Effect.promise(() => refused.exited), [1, null]);
+        assert.include(refused.stderr(), `${path}: expected a file that only its owner can write`);
+      }
+    }),
+  );
+
   it.live("serves the example of the documentation as it stands", () =>
     Effect.gen(function* () {
       const path = fileURLToPath(new URL("../../docs/gateway.example.json", import.meta.url));
@@ -174,7 +195,10 @@ describe("stream-recovery serve --config", () => {
       const path = fileURLToPath(new URL("../../docs/gateway.team.json", import.meta.url));
       const secret = "SECRET-of-24-characters--";
       const env = Object.fromEntries(
-        ["TEAM_OPENAI_KEY", "AZURE_KEY", "GROQ_API_KEY", "LAPTOP_TOKEN", "CI_TOKEN"].map((name) => [name, secret]),
+        ["TEAM_OPENAI_KEY", "AZURE_KEY", "GROQ_API_KEY", "LAPTOP_TOKEN", "CI_TOKEN"].map((name) => [
+          name,
+          `${secret}${name}`,
+        ]),
       );
       const checked = yield* serve(["--config", path, "--check"], env);
       assert.deepStrictEqual(yield* Effect.promise(() => checked.exited), [0, null]);
@@ -190,7 +214,7 @@ describe("stream-recovery serve --config", () => {
       assert.match(checked.stdout(), /codex: on_complete, .* \(configured\)/);
       assert.notInclude(`${checked.stdout()}${checked.stderr()}`, "SECRET");
       const served = yield* serve(["--config", path, "--port", "0", "--db", "memory"], env);
-      const page = yield* Effect.promise(() => send(`${served.url}/t/${secret}/recovery/`));
+      const page = yield* Effect.promise(() => send(`${served.url}/t/${secret}LAPTOP_TOKEN/recovery/`));
       assert.strictEqual(page.status, 200);
       assert.notInclude(`${served.stdout()}${served.stderr()}`, "SECRET");
     }),

@@ -101,7 +101,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["clients", "workers"],
     ["config", "api", "log"],
     ["upstream"],
-    ["body", "routing"],
+    ["body", "owners", "routing"],
     ["routes"],
     ["proxy", "page/style", "page/geometry"],
     ["delivery"],

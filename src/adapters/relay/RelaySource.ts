@@ -24,6 +24,7 @@ import {
   fieldOf,
   type RelayExchange,
   type RelayHead,
+  type RelayRefusal,
   type RelayTransport,
   recordOf,
   relayError,
@@ -240,11 +241,10 @@ export class RelaySource implements PolledReader<RelayPart> {
     const json = isJson(head);
     const body = json || this.#options.plan.streaming ? textOf(chunks) : "";
     const said = classifyResponse({ status: head.status, headers: recordOf(head.headers), body });
-    const document = said.kind === "protocol";
-    if (!document) throw relayError(said, { head, body: chunks, whole });
     // A page where a stream was asked for comes from a proxy; a document of the protocol is a response all the same.
-    if (this.#options.plan.streaming && !json && chunks.length > 0)
-      throw relayError(said, { head, body: chunks, whole });
+    const isPage = this.#options.plan.streaming && !json && chunks.length > 0;
+    if (said.kind !== "protocol" || isPage)
+      throw relayError(this.#maskedFailure(said), this.#maskedRefusal({ head, body: chunks, whole }));
     if (json && body !== "" && Json.parse(body) === undefined) throw relayError({ kind: "truncated" });
     this.#add([
       ...chunks.map((bytes) => ({ bytes, observation: none })),
@@ -335,8 +335,20 @@ export class RelaySource implements PolledReader<RelayPart> {
   }
 
   #fail(failed: RelayPart): void {
-    this.#add([failed]);
-    this.#failure = { error: relayError(failed.observation.failure ?? { kind: "server_error" }) };
+    const { mask } = this.#options.transport;
+    const failure = this.#maskedFailure(failed.observation.failure ?? { kind: "server_error" });
+    const observation = { ...failed.observation, failure };
+    this.#add([mask === undefined ? failed : { ...failed, bytes: mask.bytes(failed.bytes), observation }]);
+    this.#failure = { error: relayError(failure) };
+  }
+
+  #maskedRefusal(response: RelayRefusal): RelayRefusal {
+    return this.#options.transport.mask?.refusal(response) ?? response;
+  }
+
+  #maskedFailure(failure: Failure): Failure {
+    const { mask } = this.#options.transport;
+    return mask === undefined || failure.code === undefined ? failure : { ...failure, code: mask.text(failure.code) };
   }
 
   #passDocument(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): void {
@@ -377,8 +389,8 @@ export class RelaySource implements PolledReader<RelayPart> {
   async #refuse(first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {
     const head = this.#head;
     if (head === undefined) return;
-    const response = await readRefusal(this.#exchange, head, first, this.#options.within);
-    const seen = { status: head.status, headers: recordOf(head.headers), body: textOf(response.body) };
+    const response = this.#maskedRefusal(await readRefusal(this.#exchange, head, first, this.#options.within));
+    const seen = { status: head.status, headers: recordOf(response.head.headers), body: textOf(response.body) };
     throw relayError(classifyResponse(seen, { nowMs: this.#options.nowMs() }), response);
   }
 }

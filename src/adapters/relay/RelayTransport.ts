@@ -78,6 +78,15 @@ export interface RelayExchange {
 /** Opens exchanges: over `fetch` for `./fetch`, over undici for the gateway. It retries nothing by itself. */
 export interface RelayTransport {
   readonly open: (request: RelayRequest, reporters: RelayReporters) => RelayExchange;
+  /** Left out where no credential of an operator is sent. */
+  readonly mask?: ErrorMask;
+}
+
+/** Takes an operator's secrets out of what a provider says of an error, before it is classified, recorded or handed on. */
+export interface ErrorMask {
+  readonly refusal: (refusal: RelayRefusal) => RelayRefusal;
+  readonly bytes: (bytes: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>;
+  readonly text: (text: string) => string;
 }
 
 /** A provider's response that was no success, as it came. */

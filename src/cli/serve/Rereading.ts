@@ -39,7 +39,8 @@ const reread = Effect.fnUntraced(function* (given: Given, started: ProgramOption
       yield* Effect.logError(`the configuration is not taken, and the last one stays: ${line}`);
     return;
   }
-  const { program } = read;
+  const { program, warnings = [] } = read;
+  for (const line of warnings) yield* Effect.logWarning(line);
   yield* served.configure(program).pipe(
     Effect.flatMap((fixed) => {
       const restarts = [...fixed, ...fixedIn(started, program)];

@@ -16,7 +16,13 @@ import { limitFlags, type serveFlags } from "./ServeFlags.ts";
 export type Given = Command.Command.Config.Infer<typeof serveFlags>;
 
 /** What is to be served, or each thing that is wrong in one line. */
-export type Program = { readonly program: ProgramOptions } | { readonly wrong: ReadonlyArray<string> };
+export type Program =
+  | {
+      readonly program: ProgramOptions;
+      /** One line each; it is served all the same. */
+      readonly warnings?: ReadonlyArray<string>;
+    }
+  | { readonly wrong: ReadonlyArray<string> };
 
 /** Reads the file again with every call: so does SIGHUP. */
 export const programOf = Effect.fnUntraced(function* (given: Given) {
@@ -28,7 +34,9 @@ export const programOf = Effect.fnUntraced(function* (given: Given) {
   });
   const wrong = [...("wrong" in file ? file.wrong : []), ...("wrong" in typed ? typed.wrong : [])];
   const made: Program =
-    "wrong" in file || "wrong" in typed ? { wrong } : { program: over(typed.program, file.program) };
+    "wrong" in file || "wrong" in typed
+      ? { wrong }
+      : { program: over(typed.program, file.program), warnings: file.warnings ?? [] };
   return made;
 });
 
@@ -37,9 +45,10 @@ const fileOf = (path: string | undefined): Program => {
   const sources = openConfig(path);
   if ("unreadable" in sources) return { wrong: [`${path}: ${sources.unreadable}`] };
   const read = readConfig(sources);
+  const lineOf = ({ message, path: at }: ConfigProblem) => `${path}: ${at}: ${message}`;
   return "options" in read
-    ? { program: read.options }
-    : { wrong: read.problems.map(({ message, path: at }) => `${path}: ${at}: ${message}`) };
+    ? { program: read.options, warnings: (read.warnings ?? []).map(lineOf) }
+    : { wrong: read.problems.map(lineOf) };
 };
 
 /** Names and values of a flag that may be repeated; where it is not typed, of its variable. */

@@ -41,11 +41,12 @@ const continued = {
 const isDefault = (name: string): boolean => /^(?:openai|anthropic|gemini)$/.test(name);
 
 const upstreamLine = (server: UpstreamSettings): string => {
-  const { ca, clientCert, continueText, http, name, protocols, proxy, state, tolerance, url } = server;
+  const { ca, clientCert, continueText, http, name, paths, protocols, proxy, state, tolerance, url } = server;
   return [
     `${name}: ${url}`,
     `at ${isDefault(name) ? "/ and " : ""}/u/${name}/`,
     hasOwnCredential(server) ? "its own credential" : "the client's credential",
+    ...(paths === undefined ? [] : [`also ${paths.join(" and ")}`]),
     ...(protocols === undefined ? [] : [protocols.join(" ")]),
     ...(server.headers.length === 0 ? [] : [`headers ${server.headers.map(([header]) => header).join(" ")}`]),
     ...(proxy === undefined ? [] : [proxy === "direct" ? "no proxy" : "a proxy of its own"]),
@@ -85,9 +86,10 @@ const routeLine = (
   ].join(", ");
 };
 
-const tokenLine = ({ metrics, name, page, upstreams }: GatewaySettings["tokens"][number]): string => {
+const tokenLine = ({ metrics, name, page, paths, upstreams }: GatewaySettings["tokens"][number]): string => {
   const permits = [
     upstreams === undefined ? "all upstreams" : `upstreams ${upstreams.join(" ") || "none"}`,
+    ...(paths === undefined ? [] : [`also ${paths.join(" and ")}`]),
     ...(page ? ["the page and its API"] : []),
     ...(metrics ? ["metrics"] : []),
   ];

@@ -14,9 +14,17 @@ import { type ConfigProblem, problemAt, problemsOf } from "./ConfigProblem.ts";
 import { ConfigSchema } from "./ConfigSchema.ts";
 import type { ConfigSources } from "./ConfigSources.ts";
 import { isCredentialName } from "./CredentialNames.ts";
-import { defaultNames, type GatewayToken, type ListenTls, problemOfToken, problemOfUrl } from "./GatewayOptions.ts";
+import {
+  defaultNames,
+  type GatewayToken,
+  type ListenTls,
+  problemOfToken,
+  problemOfUrl,
+  sameTokens,
+} from "./GatewayOptions.ts";
 import { isClientHeader, isHeaderText } from "./HeaderRules.ts";
 import { type JsonPath, readJson } from "./JsonText.ts";
+import { problemOfPaths } from "./PathPattern.ts";
 import type { ProgramOptions } from "./ProgramOptions.ts";
 import { problemsOfRoutes } from "./RouteProblems.ts";
 import type { RouteLists } from "./RouteSettings.ts";
@@ -25,7 +33,11 @@ import type { CertificatePair, UpstreamSettings } from "./UpstreamSettings.ts";
 
 /** What was read. */
 export type ConfigRead =
-  | { readonly options: ProgramOptions }
+  | {
+      readonly options: ProgramOptions;
+      /** Things to mend that do not stop it; left out if there are none. */
+      readonly warnings?: ReadonlyArray<ConfigProblem>;
+    }
   | { readonly problems: readonly [ConfigProblem, ...ReadonlyArray<ConfigProblem>] };
 
 /** Reads a file. */
@@ -34,10 +46,10 @@ export const readConfig = (sources: ConfigSources): ConfigRead => {
   if ("broken" in read) return { problems: [problemAt([], read.broken)] };
   const twice = read.repeated.map((path) => problemAt(path, "expected this name once"));
   const decoded = decode(read.value);
-  if (Result.isFailure(decoded)) return found([...twice, ...problemsOf(decoded.failure)], {});
+  if (Result.isFailure(decoded)) return found([...twice, ...problemsOf(decoded.failure)], {}, []);
   const reader = new Reader(sources);
   const options = { ...optionsOf(decoded.success), ...reader.all(decoded.success) };
-  return found([...twice, ...reader.problems], options);
+  return found([...twice, ...reader.problems], options, reader.warnings);
 };
 
 /**
@@ -73,8 +85,14 @@ export const problemsIn = (
 
 const decode = Schema.decodeUnknownResult(ConfigSchema, { errors: "all", onExcessProperty: "error" });
 
-const found = ([first, ...others]: ReadonlyArray<ConfigProblem>, options: ProgramOptions): ConfigRead =>
-  first === undefined ? { options } : { problems: [first, ...others] };
+const found = (
+  [first, ...others]: ReadonlyArray<ConfigProblem>,
+  options: ProgramOptions,
+  warnings: ReadonlyArray<ConfigProblem>,
+): ConfigRead => {
+  if (first !== undefined) return { problems: [first, ...others] };
+  return warnings.length === 0 ? { options } : { options, warnings };
+};
 
 type Upstream = NonNullable<ConfigSchema["upstreams"]>[string];
 type Secret = NonNullable<Upstream["credential"]>;
@@ -82,6 +100,7 @@ type Secret = NonNullable<Upstream["credential"]>;
 /** Looks up what a decoded file names, and keeps what is wrong. */
 class Reader {
   readonly problems: Array<ConfigProblem> = [];
+  readonly warnings: Array<ConfigProblem> = [];
   readonly #sources: ConfigSources;
 
   constructor(sources: ConfigSources) {
@@ -92,6 +111,7 @@ class Reader {
   all(config: ConfigSchema): ProgramOptions {
     const named = Object.entries(config.upstreams ?? {}).map(([name, it]) => this.#upstream(name, it));
     const tokens = Object.entries(config.tokens ?? {}).flatMap(([name, it]) => this.#token(name, it, config));
+    this.#sameTokens(tokens);
     const tls = this.#tls(config);
     const routes = this.#routes(config, named);
     this.#policy(config.policy);
@@ -123,6 +143,9 @@ class Reader {
     const at = ["upstreams", name];
     if (!isUpstreamName(name)) this.#say(at, `expected a name of ${upstreamNameWords}`);
     this.#say([...at, "url"], problemOfUrl(it.url));
+    this.#paths(at, it.paths);
+    if (it.paths !== undefined && it.credential === undefined && !Object.keys(it.headers ?? {}).some(isCredentialName))
+      this.#say([...at, "paths"], "expected beside a credential: without one the client's own credential decides");
     if (it.protocols?.length === 0) this.#say([...at, "protocols"], "expected at least one protocol");
     const credential = it.credential === undefined ? undefined : this.#secret([...at, "credential"], it.credential);
     const proxy = it.proxy === undefined ? undefined : this.#proxy([...at, "proxy"], it.proxy);
@@ -133,6 +156,7 @@ class Reader {
     return {
       ...{ name, url: it.url, headers: this.#headers(at, it.headers ?? {}) },
       ...(it.protocols === undefined ? {} : { protocols: it.protocols }),
+      ...(it.paths === undefined ? {} : { paths: it.paths }),
       ...(credential === undefined ? {} : { credential }),
       ...(proxy === undefined ? {} : { proxy }),
       ...(ca === undefined ? {} : { ca }),
@@ -145,6 +169,12 @@ class Reader {
       ...(it.linger_ms === undefined ? {} : { lingerMs: it.linger_ms }),
       ...(it.continue_text === undefined ? {} : { continueText: it.continue_text }),
     };
+  }
+
+  #paths(at: JsonPath, paths: ReadonlyArray<string> = []): void {
+    const problem = problemOfPaths(paths);
+    if (problem !== undefined)
+      this.#say([...at, "paths", ...(problem.at === undefined ? [] : [problem.at])], problem.message);
   }
 
   #headers(at: JsonPath, headers: NonNullable<Upstream["headers"]>): RelayHeaders {
@@ -180,6 +210,7 @@ class Reader {
     const known = new Set([...Object.keys(upstreams), ...defaultNames]);
     for (const [n, upstream] of (it.upstreams ?? []).entries())
       if (!known.has(upstream)) this.#say([...at, "upstreams", n], "expected the name of an upstream");
+    this.#paths(at, it.paths);
     const token = this.#text([...at, "token"], it.token);
     if (token === undefined) return [];
     this.#say([...at, "token"], problemOfToken(token));
@@ -187,8 +218,15 @@ class Reader {
       {
         ...{ name, token: Redacted.make(token), page: it.page ?? false, metrics: it.metrics ?? false },
         ...(it.upstreams === undefined ? {} : { upstreams: it.upstreams }),
+        ...(it.paths === undefined ? {} : { paths: it.paths }),
       },
     ];
+  }
+
+  /** A secret under two names would have the permissions of either. */
+  #sameTokens(tokens: ReadonlyArray<GatewayToken>): void {
+    for (const [name, other] of sameTokens(tokens))
+      this.#say(["tokens", name, "token"], `expected another secret than that of the token ${other}`);
   }
 
   #routes(config: ConfigSchema, named: ReadonlyArray<UpstreamSettings>): RouteLists | undefined {
@@ -210,6 +248,7 @@ class Reader {
     const cert = this.#pem([...path, "cert"], files.cert, "CERTIFICATE");
     const key = this.#pem([...path, "key"], files.key, "PRIVATE KEY");
     if (cert === undefined || key === undefined) return undefined;
+    this.#warn([...path, "key"], files.key);
     if (!isReadable({ cert, key })) this.#say(path, "expected a certificate and the key that belongs to it (PEM)");
     return { cert, key: Redacted.make(key) };
   }
@@ -227,6 +266,12 @@ class Reader {
       const problem = problemOfRule({ [rule]: action });
       this.#say(["policy", rule], problem);
     }
+  }
+
+  /** Container runtimes mount secrets so that all of a container can read them: it is no reason not to start. */
+  #warn(path: JsonPath, secretFile: string): void {
+    if (this.#sources.isShared?.(secretFile) === true)
+      this.warnings.push(problemAt(path, "others can read or write this secret's file (chmod 600 keeps them out)"));
   }
 
   #secret(path: JsonPath, value: Secret): Redacted.Redacted<string> | undefined {
@@ -258,6 +303,7 @@ class Reader {
     }
     const text = this.#sources.file(value.file);
     if (text === undefined) this.#say([...path, "file"], "expected the name of a file that can be read");
+    else this.#warn([...path, "file"], value.file);
     // Editors end a file with a line break, which is no part of a secret.
     return text?.replace(/[\r\n]+$/, "");
   }

@@ -6,6 +6,7 @@ import { Schema } from "effect";
 import { PrefillRule } from "../../provider/seam/Prefills.ts";
 import { retentionDefault } from "../../recorder/retention/Retention.ts";
 import { limitsDefault, lingerMaxMsDefault, maxOutageMsDefault } from "./GatewayOptions.ts";
+import { pathPatternExpression, pathPatternForm, pathPatternsMax } from "./PathPattern.ts";
 import { workersMax } from "./ProgramOptions.ts";
 
 const said = (description: string) => ({ description });
@@ -33,11 +34,21 @@ const secret = (description: string) =>
 
 const continueText = Schema.Literals(["auto", "ask"]);
 
+const paths = (description: string) =>
+  Schema.Array(Schema.String.check(Schema.isPattern(pathPatternExpression, { message: `expected ${pathPatternForm}` })))
+    .check(Schema.isMaxLength(pathPatternsMax))
+    .annotate(said(description));
+
 const upstream = Schema.Struct({
   url: text("Base address as a client of this server would be given it: `http(s)://host[:port][/path]`"),
   protocols: Schema.optionalKey(
     Schema.Array(Schema.Literals(["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"])).annotate(
       said("What may be asked of it; left out, what its host's owner has, and anything of a server of your own"),
+    ),
+  ),
+  paths: Schema.optionalKey(
+    paths(
+      "With a credential of its own: what clients may ask beside model requests, lists of models and token counts, as `GET /v1/files/*`; left out, nothing",
     ),
   ),
   headers: Schema.optionalKey(
@@ -149,6 +160,9 @@ const token = Schema.Struct({
   token: secret("What its clients send: at least 16 letters, digits and `-._~`"),
   upstreams: Schema.optionalKey(
     Schema.Array(Schema.String).annotate(said("Names of the upstreams that it permits; left out, all")),
+  ),
+  paths: Schema.optionalKey(
+    paths("What it may ask of upstreams with a credential of their own, beside what these permit by their own `paths`"),
   ),
   page: Schema.optionalKey(Schema.Boolean.annotate(said("Permits the page and its API; left out, no"))),
   metrics: Schema.optionalKey(Schema.Boolean.annotate(said("Permits `/metrics`; left out, no"))),

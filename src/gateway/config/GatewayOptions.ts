@@ -10,6 +10,7 @@ import type { PrefillRule } from "../../provider/seam/Prefills.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
 import type { ClientOverrides } from "../clients/ClientOverrides.ts";
 import { pathText } from "./JsonText.ts";
+import { problemOfPaths } from "./PathPattern.ts";
 import { problemsOfRoutes } from "./RouteProblems.ts";
 import type { RouteList, RouteLists } from "./RouteSettings.ts";
 import { isUpstreamName, namePattern, upstreamNameWords } from "./UpstreamNames.ts";
@@ -109,6 +110,8 @@ export interface GatewayToken {
   readonly token: Redacted.Redacted<string>;
   /** Names of the upstreams that it permits; left out, all. */
   readonly upstreams?: ReadonlyArray<string>;
+  /** What it permits beside model requests, of upstreams with a credential of their own: `METHOD /path` with `*`. */
+  readonly paths?: ReadonlyArray<string>;
   /** It permits the page and its API, where runs are read and questions are answered. */
   readonly page: boolean;
   /** It permits `/metrics`. */
@@ -307,6 +310,18 @@ const tokensOf = ({ token, tokens = [] }: GatewayOptions): ReadonlyArray<Admitte
   return [...one, ...tokens].map((it) => ({ ...it, digest: digestOf(Redacted.value(it.token)) }));
 };
 
+/** Names of tokens with the secret of an earlier one, and that one's name. */
+export const sameTokens = (
+  tokens: ReadonlyArray<Pick<GatewayToken, "name" | "token">>,
+): ReadonlyArray<readonly [name: string, other: string]> => {
+  const first = new Map<string, string>();
+  return tokens.flatMap(({ name, token }): ReadonlyArray<readonly [string, string]> => {
+    const other = first.get(Redacted.value(token));
+    if (other === undefined) first.set(Redacted.value(token), name);
+    return other === undefined ? [] : [[name, other]];
+  });
+};
+
 /** The digest of a token: all are of one length, so that a comparison tells nothing of a token, its length neither. */
 export const digestOf = (token: string): Buffer => createHash("sha256").update(token).digest();
 
@@ -385,6 +400,12 @@ const problemOfNames = ({ named = [], token, tokens = [] }: GatewayOptions): str
   if (bad !== undefined) return `token ${JSON.stringify(bad)}: expected a name of 1 to 32 of a-z, 0-9 and -`;
   const twice = repeated(names) ?? repeated(named.map(({ name }) => name));
   if (twice !== undefined) return `${twice}: expected each name once`;
+  const [same] = sameTokens(tokensOf({ ...(token === undefined ? {} : { token }), tokens }));
+  if (same !== undefined) return `token ${same[0]}: expected another secret than that of the token ${same[1]}`;
+  for (const { name, paths } of [...named, ...tokens]) {
+    const problem = problemOfPaths(paths ?? []);
+    if (problem !== undefined) return `paths of ${name}: ${problem.message}`;
+  }
   const known = new Set([...defaultNames, ...named.map(({ name }) => name)]);
   const lost = tokens.flatMap(({ upstreams = [] }) => upstreams).find((name) => !known.has(name));
   return lost === undefined ? undefined : `token: there is no upstream ${JSON.stringify(lost)}`;

@@ -21,6 +21,8 @@ export interface UpstreamSettings {
   readonly url: string;
   /** What may be asked of it; left out, everything that its host's owner has. */
   readonly protocols?: ReadonlyArray<ProtocolId>;
+  /** With a credential of its own: what may be asked beside model requests, as `METHOD /path` with `*`. */
+  readonly paths?: ReadonlyArray<string>;
   /** Sent with each request in place of the client's headers of those names. */
   readonly headers: RelayHeaders;
   /** Sent in place of every credential of the client. */

@@ -225,12 +225,12 @@ export class ClientResponse {
 
   /** Responds with a document of the gateway's own, in the words that the provider's clients read. */
   refuse(
-    { headers: demanded = [], message, reason, status }: Refused,
+    { code, headers: demanded = [], message, reason, status }: Refused,
     upstream: UpstreamName | undefined,
     extra: RelayHead["headers"] = [],
   ): void {
     if (this.#gone || this.begun) return;
-    const document = errorBody({ status, reason, message }, upstream);
+    const document = errorBody({ code, status, reason, message }, upstream);
     this.access.learned({ refused: reason });
     this.answer(status, document, [["x-recovery-refused", reason], ...demanded, ...extra]);
   }
@@ -302,9 +302,9 @@ const defect: Refused = {
  *
  * @param upstream the provider; OpenAI's shape without one
  */
-export const errorBody = ({ message, reason, status }: Refused, upstream?: UpstreamName): object => {
+export const errorBody = ({ code, message, reason, status }: Refused, upstream?: UpstreamName): object => {
   const said = `stream-recovery gateway: ${message}`;
   if (upstream === "gemini") return { error: { code: status, message: said, status: reason.toUpperCase() } };
-  const error = { type: `gateway_${reason}`, message: said, param: null, code: reason };
+  const error = { type: `gateway_${reason}`, message: said, param: null, code: code ?? reason };
   return upstream === "anthropic" ? { type: "error", error } : { error };
 };

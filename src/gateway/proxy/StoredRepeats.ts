@@ -46,13 +46,7 @@ export const make = (facts: SharedFacts): RepeatsElsewhere => {
     away: "what other gateways know of repeats is not known now",
     back: "what other gateways know of repeats is known again",
   });
-  /** A store that is away, or slow, knows nothing: it is said once, and the gateway goes on with what it knows itself. */
-  const tried = <A>(asked: Effect.Effect<A, FactsFault>): Effect.Effect<A | undefined> =>
-    asked.pipe(
-      Effect.timeoutOrElse({ duration: storeWaitMs, orElse: () => Effect.fail({ message: "it does not answer" }) }),
-      Effect.tap(outage.worked),
-      Effect.catch(({ message }) => Effect.as(outage.failed(message), undefined)),
-    );
+  const tried = <A>(asked: Effect.Effect<A, FactsFault>) => outage.tried(asked, storeWaitMs);
   return {
     take: (key, begunMs, says) =>
       Effect.gen(function* () {

@@ -10,9 +10,12 @@ import type { KnownBody } from "../body/BodyOutline.ts";
 import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
 import type { RouteList } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
+import { identified } from "../owners/MadeId.ts";
+import type { ResponseOwners } from "../owners/ResponseOwners.ts";
 import type { Refused } from "../routing/Admission.ts";
 import { credentialed } from "../routing/RequestPath.ts";
 import type { Way } from "../routing/Way.ts";
+import { secretsOf } from "../upstream/Secrets.ts";
 import type { Upstream } from "../upstream/Upstream.ts";
 import { marking } from "./AnswerMarks.ts";
 import { type ChosenRoutes, chosenOf } from "./RouteChoice.ts";
@@ -36,6 +39,7 @@ export interface RouteServing {
   readonly settings: Pick<GatewaySettings, "continueText" | "routes" | "servers" | "upstreams">;
   readonly reach: (server: UpstreamSettings) => Upstream;
   readonly memory: RouteMemory;
+  readonly owners: Pick<ResponseOwners, "keep">;
 }
 
 /** What a run is given of its routes. */
@@ -51,7 +55,7 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Effec
   const { body, plan, token, way, wish } = request;
   const { server } = way;
   const list = serving.settings.routes.get(server.name);
-  const asked: RoutesAsked = { ...serving, continueText: way.continueText };
+  const asked: RoutesAsked = { ...serving, continueText: way.continueText, stores: body.json.store !== false };
   const first: RouteTarget = {
     ...{ id: server.name, server },
     plan: server.tolerance === undefined ? plan : { ...plan, tolerance: { ...server.tolerance, ...plan.tolerance } },
@@ -94,6 +98,8 @@ const routed = (
 interface RoutesAsked extends RouteServing {
   /** Whether shown text goes on by itself, as the client asks. */
   readonly continueText: Way["continueText"];
+  /** Its provider may keep the response. */
+  readonly stores: boolean;
 }
 
 const begun = (target: RouteTarget, remembered: RememberedFor | undefined, asked: RoutesAsked) => {
@@ -107,17 +113,21 @@ const routeOf = (
   remembered: RememberedFor | undefined,
   asked: RoutesAsked,
 ) => {
-  const { memory, reach, settings } = asked;
+  const { memory, owners, reach, settings, stores } = asked;
   const { pathOf, transport } = reach(server);
   const { headers, method, tenant, url: address } = plan.request;
   const left = leaving({ method, url: address, headers, body: undefined, tenant });
   const marks = remembered !== undefined && id !== remembered.upstream;
+  const mask = secretsOf(server);
+  const isKept = mask !== undefined && stores && plan.protocol.id === "openai-responses";
   const open: RelayTransport["open"] = (request, reporters) => {
-    const exchange = transport.open(leaving(request), reporters);
+    const opened = transport.open(leaving(request), reporters);
+    const exchange = isKept ? identified(opened, (made) => owners.keep(tenant, made)) : opened;
     return marks ? marking(exchange, (text) => memory.keep(remembered, text, id)) : exchange;
   };
   return {
-    ...{ id, plan, transport: { open }, path: credentialed(pathOf(left.url), left) },
+    ...{ id, plan, path: credentialed(pathOf(left.url), left) },
+    transport: mask === undefined ? { open } : { open, mask },
     // The client's word is about its own response; else what is known of the provider counts.
     continueText: asked.continueText ?? server.continueText ?? settings.continueText,
   };

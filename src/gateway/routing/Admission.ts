@@ -27,6 +27,7 @@ export const refusedReasons = [
   "target",
   "address",
   "permission",
+  "path",
   "reveal",
   "continue_text",
   "group",
@@ -59,6 +60,8 @@ export interface Refused {
   readonly status: 400 | 401 | 403 | 404 | 405 | 410 | 413 | 426 | 429 | 500 | 501 | 502 | 503 | 504;
   readonly reason: RefusedReason;
   readonly message: string;
+  /** The code of the error in a document of OpenAI's; left out, it is the reason. */
+  readonly code?: string | undefined;
   /** Headers that the status demands. */
   readonly headers?: RelayHeaders;
 }
@@ -235,6 +238,17 @@ export const isProbeHost = (
   if (hosts.length === 0 || hosts[0] === "") return true;
   const isAddress = name !== undefined && (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(name) || name.startsWith("["));
   return (hosts.length === 1 && isAddress) || isKnownHost(headers, settings);
+};
+
+/** Whether the Host is a name or an address with a port at most: user information or a path would change whose name is read from it. */
+export const hasPlainHost = (headers: RelayHeaders): boolean =>
+  valuesOf(headers, "host").every((host) => /^(?:[\w.-]*|\[[\w.:%-]*\])(?::\d*)?$/.test(host));
+
+/** The refusal of such a Host. */
+export const strangeHost: Refused = {
+  status: 400,
+  reason: "host",
+  message: "The Host is a name or an address, with a port at most.",
 };
 
 const nameOf = (host: string | undefined): string | undefined =>

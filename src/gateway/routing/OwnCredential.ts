@@ -30,9 +30,16 @@ export const outgoing = (request: Outgoing, server: UpstreamSettings, family: Up
   const own = credential === undefined ? [] : [credentialHeader(Redacted.value(credential), server.url, family)];
   return {
     url: withoutKeys(request.url),
-    headers: replaced(withoutCredentials(headers), [...own, ...server.headers]),
+    headers: replaced(withoutCredentials(headers.filter(([name]) => !rerouting.test(name))), [
+      ...own,
+      ...server.headers,
+    ]),
   };
 };
+
+/** Headers by which servers take another method or path than the request's own: what was permitted is what is asked. */
+const rerouting =
+  /^x-(?:http-)?method(?:-override)?$|^x-(?:original|rewrite|forwarded)-(?:url|uri|path|prefix|method)$/i;
 
 /** A request without what its client shows as a credential, for an upstream that is not the one it was meant for. */
 export const withoutClientCredentials = ({ headers, url }: Outgoing): Outgoing => ({

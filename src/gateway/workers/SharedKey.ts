@@ -9,5 +9,7 @@ import { Redacted } from "effect";
  *
  * @param purpose a digest that is made for one says nothing of those for another
  */
-export const sharedKey = (secret: Redacted.Redacted<string>, purpose: "attach" | "credential" | "repeat"): KeyObject =>
-  createSecretKey(createHmac("sha256", Redacted.value(secret)).update(purpose).digest());
+export const sharedKey = (
+  secret: Redacted.Redacted<string>,
+  purpose: "attach" | "credential" | "repeat" | "response",
+): KeyObject => createSecretKey(createHmac("sha256", Redacted.value(secret)).update(purpose).digest());

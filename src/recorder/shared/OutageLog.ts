@@ -58,6 +58,19 @@ export class OutageLog {
     if (outage === undefined || !outage.isSaid) return Effect.void;
     return Effect.flatMap(Clock.Clock, (clock) => Effect.logInfo(this.#words.back, told(monotonicMs(clock), outage)));
   });
+
+  /**
+   * Asks a store that may be away or slow: then it knows nothing, and its caller goes on with what it knows itself.
+   *
+   * @param waitMs maximum wait, in milliseconds
+   */
+  tried<A>(asked: Effect.Effect<A, { readonly message: string }>, waitMs: number): Effect.Effect<A | undefined> {
+    return asked.pipe(
+      Effect.timeoutOrElse({ duration: waitMs, orElse: () => Effect.fail({ message: "it does not answer" }) }),
+      Effect.tap(this.worked),
+      Effect.catch(({ message }) => Effect.as(this.failed(message), undefined)),
+    );
+  }
 }
 
 /** By the clock that nothing sets: a wall clock that jumps would say an outage twice, or not at all. */

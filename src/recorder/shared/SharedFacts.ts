@@ -9,8 +9,8 @@
 import type * as Effect from "effect/Effect";
 import type * as Redacted from "effect/Redacted";
 
-/** The kinds of facts. Those of `toldKinds` are told of as they are put; of the others there is one for each failed request. */
-export type FactKind = "failed" | "told" | ToldKind;
+/** The kinds of facts. Those of `toldKinds` are told of as they are put; `owner` says which token made a stored response, the others what became of a failed request. */
+export type FactKind = "failed" | "told" | "owner" | ToldKind;
 
 /** What every process has to know soon: a wait that a provider announced, and a run that somebody cancels. */
 export const toldKinds = ["cooldown", "cancel"] as const;

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Redacted } from "effect";
 import { readConfig } from "../../../src/gateway/config/ConfigFile.ts";
 import type { ConfigSources } from "../../../src/gateway/config/ConfigSources.ts";
+import { settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
 import type { ProgramOptions } from "../../../src/gateway/config/ProgramOptions.ts";
 import * as Certificates from "../../failure/provoked/Certificates.ts";
 
@@ -200,6 +201,78 @@ describe("readConfig", () => {
       "$.upstreams.a: expected this name once",
       "$.tokens: expected this name once",
     ]);
+  });
+
+  it("refuses one secret under two names of tokens, without repeating it", () => {
+    const one = { token: { env: "TOKEN" } };
+    const said = problemsIn(
+      { tokens: { a: one, b: { token: { env: "OTHER_TOKEN" } }, c: one, d: one } },
+      { env: (name) => (name === "TOKEN" ? "SECRET-of-24-characters-" : "a-token-of-24-characters") },
+    );
+    assert.deepStrictEqual(said, [
+      "$.tokens.c.token: expected another secret than that of the token a",
+      "$.tokens.d.token: expected another secret than that of the token a",
+    ]);
+    const twice = settingsOf({
+      token: "a-token-of-24-characters",
+      tokens: [{ name: "a", token: Redacted.make("a-token-of-24-characters"), page: false, metrics: false }],
+    });
+    assert.deepInclude(twice, { message: "token a: expected another secret than that of the token default" });
+  });
+
+  it("reads paths, and says which one has another form", () => {
+    const paths = ["GET /v1/files/*", "/v1/batches"];
+    const token = { env: "TOKEN" };
+    const { named = [], tokens = [] } = optionsIn({
+      upstreams: { a: { url, credential: { env: "KEY" }, paths } },
+      tokens: { t: { token, paths } },
+    });
+    assert.deepStrictEqual([named[0]?.paths, tokens[0]?.paths], [paths, paths]);
+    const form =
+      "expected METHOD /path, or /path for every method, where * stands for a text without a slash, as in GET /v1/files/*";
+    assert.deepStrictEqual(
+      problemsIn({
+        upstreams: { a: { url, credential: { env: "KEY" }, paths: ["/v1", "get /v1"] } },
+        tokens: { t: { token, paths: ["v1/files"] } },
+      }),
+      [`$.upstreams.a.paths[1]: ${form}`, `$.tokens.t.paths[0]: ${form}`],
+    );
+    assert.deepStrictEqual(
+      problemsIn({
+        upstreams: { a: { url, paths }, b: { url, headers: { "x-api-key": { env: "KEY" } }, paths: ["GET /a/../b"] } },
+        tokens: { t: { token, paths: ["/v1/**"] } },
+      }),
+      [
+        "$.upstreams.a.paths: expected beside a credential: without one the client's own credential decides",
+        `$.upstreams.b.paths[0]: ${form}`,
+        `$.tokens.t.paths[0]: ${form}`,
+      ],
+    );
+    const many = problemsIn({ tokens: { t: { token, paths: Array.from({ length: 65 }, () => "/v1") } } });
+    assert.lengthOf(many, 1);
+    assert.include(many.join(), "$.tokens.t.paths");
+    const made = settingsOf({ named: [{ name: "a", url, headers: [], paths: ["x"] }] });
+    assert.deepInclude(made, { message: `paths of a: ${form}` });
+  });
+
+  it("warns of a secret's file that others can read", () => {
+    const config = {
+      upstreams: { a: { url, credential: { file: "/run/key" } }, b: { url, credential: { file: "own" } } },
+      listen: { tls: { cert: "ca.pem", key: "key.pem" } },
+    };
+    const read = readConfig(
+      sources(config, {
+        isShared: (path) => path !== "own",
+        file: (path) => (path === "own" ? "k" : files[path]),
+      }),
+    );
+    const message = "others can read or write this secret's file (chmod 600 keeps them out)";
+    assert.deepInclude(read, {
+      warnings: [
+        { path: "$.upstreams.a.credential.file", message },
+        { path: "$.listen.tls.key", message },
+      ],
+    });
   });
 
   it("refuses what is no JSON without repeating it", () => {

@@ -24,7 +24,7 @@ describe("the files of the documentation", () => {
     const names: Array<string> = [];
     const env = (name: string) => {
       names.push(name);
-      return "a-secret-of-24-characters";
+      return `a-secret-of-24-characters-${name}`;
     };
     const read = readConfig({
       text: readFileSync(new URL(file, docs), "utf8"),

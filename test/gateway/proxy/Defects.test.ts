@@ -171,6 +171,7 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
       reach: () => reached,
       bodies: new BodyStore(settings().limits),
       memory: new RouteMemory(),
+      owners: { keep: () => undefined, ownerOf: () => Effect.succeed("unknown" as const) },
       meter,
       page: undefined,
       watch: { look: () => undefined, answered: () => undefined, waits: () => undefined },

@@ -1,0 +1,62 @@
+/**
+ * Passes requests through with the operator's credential: what comes back does not quote it, and what it stores has an owner.
+ */
+import { Readable } from "node:stream";
+import { fieldOf, isNamed } from "../../adapters/relay/RelayTransport.ts";
+import { MadeId } from "../owners/MadeId.ts";
+import { type Bytes, decoded, isEncoded } from "../upstream/ContentDecoding.ts";
+import { without } from "../upstream/Headers.ts";
+import type { Secrets } from "../upstream/Secrets.ts";
+import type { PassedResponse, Upstream } from "../upstream/Upstream.ts";
+
+/**
+ * The same way to an upstream for such requests.
+ *
+ * @param made called with the id of what a request has stored; left out, nothing is looked for
+ */
+export const guardedPass = (upstream: Upstream, secrets: Secrets, made?: (id: string) => void): Upstream => ({
+  ...upstream,
+  pass: async (request, signal) => {
+    // A secret cannot be seen in compressed bytes.
+    const headers = request.headers.filter(([name]) => !isNamed(name, "accept-encoding"));
+    const response = await upstream.pass({ ...request, headers: [...headers, plain] }, signal);
+    const { status } = response.head;
+    const isError = status < 200 || status > 299;
+    const { body, head } = isError ? plainError(response) : response;
+    const seen = made === undefined || isError ? body : identifiedBody(body, made);
+    const masked = Readable.from(secrets.body(seen), { objectMode: false });
+    // A body that is given up before its first byte was read has not begun to read its source.
+    masked.once("close", () => response.body.on("error", ignored).destroy());
+    return { head: secrets.head(head), body: masked };
+  },
+});
+
+const plain = ["accept-encoding", "identity"] as const;
+
+const ignored = (): void => undefined;
+
+/** An error whose encoding is unknown goes on without its body. */
+const plainError = ({ body, head }: PassedResponse): { head: PassedResponse["head"]; body: AsyncIterable<Bytes> } => {
+  const encoding = fieldOf(head.headers, "content-encoding") ?? "";
+  if (!isEncoded(encoding)) return { head, body };
+  const chunks: AsyncIterator<Bytes> = body[Symbol.asyncIterator]();
+  const source = decoded(encoding, async () => {
+    const next = await chunks.next();
+    return next.done === true ? undefined : [next.value];
+  });
+  const headers = without(without(head.headers, "content-encoding"), "content-length");
+  return { head: { ...head, headers }, body: source ?? Readable.from([]) };
+};
+
+async function* identifiedBody(body: AsyncIterable<Bytes>, found: (id: string) => void): AsyncGenerator<Bytes> {
+  const made = new MadeId(found);
+  let last: Bytes | undefined;
+  // The last bytes go on once the id was found in the whole document.
+  for await (const chunk of body) {
+    if (last !== undefined) yield last;
+    made.take(chunk);
+    last = chunk;
+  }
+  made.end();
+  if (last !== undefined) yield last;
+}

@@ -1,0 +1,95 @@
+/**
+ * Guards the operator's account: refuses what a client may not ask with the operator's credential, in words for the person who set the
+ * client up.
+ */
+import { readAddress } from "../../adapters/relay/RelayTransport.ts";
+import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
+import { type PathPattern, readPathPattern, withoutVersion } from "../config/PathPattern.ts";
+import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
+import { namesStored, type PathVerdict, verdictOf } from "./AccountPaths.ts";
+import type { Refused } from "./Admission.ts";
+
+/** A request that was routed. */
+export interface GuardedRequest {
+  readonly method: string;
+  /** Absolute, as it leaves. */
+  readonly url: string;
+  readonly server: UpstreamSettings;
+  readonly token: AdmittedToken | undefined;
+}
+
+/** Decides on a request. One whose client brings its own credential is sent, unless a route leads it to the operator's. */
+export const guard = (request: GuardedRequest, settings: Pick<GatewaySettings, "routes" | "servers">): PathVerdict => {
+  const { method, server, token, url } = request;
+  const address = readAddress(url);
+  if (address === undefined) return { _tag: "Refused", why: "path" };
+  const path = behindBase(address.pathname, server.url);
+  if (!hasOwnCredential(server))
+    return leadsToAccount(server, settings) && namesStored(method, withoutVersion(path)) ? named : sent;
+  const paths = [...patternsOf(server.paths), ...patternsOf(token?.paths)];
+  return verdictOf({ method, path, query: address.searchParams }, { protocols: server.protocols, paths });
+};
+
+const sent: PathVerdict = { _tag: "Sent" };
+const named: PathVerdict = { _tag: "Named" };
+
+const leadsToAccount = (
+  { name }: UpstreamSettings,
+  { routes, servers }: Pick<GatewaySettings, "routes" | "servers">,
+): boolean =>
+  routes.get(name)?.routes.some(({ upstream }) => {
+    const server = servers.get(upstream);
+    return server !== undefined && hasOwnCredential(server);
+  }) ?? false;
+
+/** The router has refused a path that leaves the base address. */
+const behindBase = (pathname: string, base: string): string => {
+  const root = (readAddress(base)?.pathname ?? "/").replace(/\/+$/, "");
+  return pathname.startsWith(root) ? pathname.slice(root.length) : pathname;
+};
+
+const patternsOf = (paths: ReadonlyArray<string> = none): ReadonlyArray<PathPattern> => {
+  const known = patterns.get(paths);
+  if (known !== undefined) return known;
+  const read = paths.flatMap((path) => readPathPattern(path) ?? []);
+  patterns.set(paths, read);
+  return read;
+};
+
+/** One entry for each list of the configuration. */
+const patterns = new WeakMap<ReadonlyArray<string>, ReadonlyArray<PathPattern>>();
+
+const none: ReadonlyArray<string> = [];
+
+/** The refusal of a request that `paths` does not permit. */
+export const refusalOf = ({ name }: UpstreamSettings, why: "path" | "query"): Refused => ({
+  status: 403,
+  reason: "path",
+  message:
+    why === "query"
+      ? `The query asks the upstream ${name} to take another method than the request's own, so the gateway has not sent it.`
+      : `The upstream ${name} has the operator's credential. Only model requests of its protocols, GET /models and token counting are sent with it, written plainly; the configuration permits others by paths of the upstream or of the token.`,
+});
+
+/** The refusal of a stored response, as if it did not exist. */
+export const noSuchStored = (what: keyof typeof codes): Refused => ({
+  status: 404,
+  reason: "not_found",
+  message: `${what} not found: there is none of this id that your token has made.`,
+  ...(codes[what] === undefined ? {} : { code: codes[what] }),
+});
+
+/** OpenAI's own codes, by which clients send their whole conversation again. */
+const codes = {
+  Response: undefined,
+  "Previous response": "previous_response_not_found",
+  Conversation: undefined,
+} as const;
+
+/** The refusal of a body that cannot be read, so that nobody knows which stored response it names. */
+export const unreadBody: Refused = {
+  status: 400,
+  reason: "body",
+  message:
+    "The gateway cannot read this body, and must check whose stored response it names. Send it as a JSON object, plain or compressed once.",
+};
