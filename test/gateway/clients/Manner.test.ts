@@ -81,7 +81,7 @@ describe("a client's manner", () => {
       const { ending, onBreak, status } = manner(headers);
       if (client === "unknown") continue;
       assert.strictEqual(onBreak, "tell");
-      assert.strictEqual(ending, client === "stainless-sdk" ? "reset" : "clean", client);
+      assert.strictEqual(ending, client === "stainless-sdk" ? "broken" : "clean", client);
       assert.strictEqual(status, client === "claude-code" ? 424 : 400, client);
     }
   });
