@@ -134,7 +134,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "resetOnceTaken",
     find: "socket.writableLength + (unsentBytes(socket) ?? 0)",
     replace: "socket.writableLength",
-    proofs: [{ test: "test/gateway/proxy/BrokenEnd.test.ts", named: "once its client has everything" }],
+    proofs: [{ test: "test/gateway/proxy/BrokenEnd.test.ts", named: "while the system still holds bytes" }],
   },
   {
     name: "a TLS connection is closed where it has to be reset",

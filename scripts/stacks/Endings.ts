@@ -58,7 +58,7 @@ const standIn = createServer((request, response) => {
   request.resume().on("end", async () => {
     const [, name = ""] = (request.url ?? "").split("/");
     const end = Object.entries(ends).find(([ending]) => ending === name)?.[1];
-    if (end === undefined) return response.writeHead(404).end();
+    if (end === undefined) return response.writeHead(404).end("nothing");
     response.writeHead(200, { "content-type": "text/event-stream", "x-accel-buffering": "no" });
     response.write(text);
     response.write(errorEvent);

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { table } from "../tables/Markdown.ts";
 import { type Ending, endings } from "./Endings.ts";
 import type { Way } from "./Proxies.ts";
-import { isWrong, reasonOf, type Trial } from "./Trials.ts";
+import { isWrong, limitOf, type Trial } from "./Trials.ts";
 
 const titles: Readonly<Record<Ending, string>> = {
   clean: "clean end",
@@ -37,7 +37,6 @@ export const wrong = (trials: ReadonlyArray<Trial>): ReadonlyArray<string> =>
 
 const summary = (trials: ReadonlyArray<Trial>): string => {
   const of = (ending: Ending) => trials.filter((trial) => trial.ending === ending);
-  const mine = of("gateway");
   const lines = endings.map((ending) => {
     const all = of(ending);
     const whole = all.filter(({ error }) => error === undefined).length;
@@ -46,11 +45,12 @@ const summary = (trials: ReadonlyArray<Trial>): string => {
     const losing = lossy.length === 0 ? "none lost a byte" : `${lossy.length} lost bytes, at most ${share} %`;
     return `- **${titles[ending]}**: ${whole} of ${all.length} took it for whole; ${losing}.`;
   });
-  const reasons = new Map(
-    mine.filter(({ error }) => error === undefined).map((trial) => [trial.stack, reasonOf(trial)]),
-  );
-  const blind = [...reasons].map(([stack, reason]) => `${stack} cannot see the gateway's: ${reason ?? "unexplained"}.`);
-  return [lines.join("\n"), ...blind].join("\n\n");
+  const found = new Set(of("gateway").flatMap((trial) => limitOf(trial) ?? []));
+  const limits = [...found].map(({ reason, stack, ways, what }) => {
+    const does = what === "whole" ? "takes the gateway's ending for whole" : "loses bytes";
+    return `${stack} ${does} (${ways.join(", ")}): ${reason}.`;
+  });
+  return [lines.join("\n"), ...limits].join("\n\n");
 };
 
 const tableOf = (trials: ReadonlyArray<Trial>, way: Way): string => {

@@ -115,8 +115,8 @@ let started: Promise<Browser> | undefined;
 /** Ends the browser, if one was started. */
 export const closed = async (): Promise<void> => (await started)?.close();
 
-const browser: Stack = {
-  name: "Chromium fetch",
+const browser = (name: string, pauseMs: number): Stack => ({
+  name: `Chromium fetch, ${name}`,
   needs: { commands: [executablePath], packages: ["chromium"] },
   read: async (url, body) => {
     started ??= chromium.launch({ executablePath, args: ["--headless", "--no-sandbox", "--disable-gpu"] });
@@ -130,7 +130,7 @@ const browser: Stack = {
       await page.close();
     }
   },
-};
+});
 
 /** Runs in the page. */
 const readInPage = async (asked: { url: string; body: string; pauseMs: number }) => {
@@ -163,7 +163,8 @@ export const stacks: ReadonlyArray<Stack> = [
   go,
   node("http"),
   node("fetch"),
-  browser,
+  browser("at once", 0),
+  browser("slow", pauseMs),
 ];
 
 /** The stacks of which nothing is missing here. */

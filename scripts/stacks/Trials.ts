@@ -2,7 +2,7 @@
  * Plays stacks, endings and ways against each other, and judges what each stack reported.
  */
 import { bodyOf, type Ending, path, type Served } from "./Endings.ts";
-import type { Ports, Way } from "./Proxies.ts";
+import { type Ports, type Way, ways } from "./Proxies.ts";
 import type { Seen, Stack } from "./Stacks.ts";
 
 /** What one stack saw of one ending on one way. */
@@ -14,26 +14,40 @@ export interface Trial extends Seen {
   readonly lost: number;
 }
 
-/** Why a stack cannot see that the gateway broke a response; undefined if it has to. */
-export const reasonOf = ({ stack, way }: Pick<Trial, "stack" | "way">): string | undefined =>
-  blind.find(({ stacks, ways }) => ways.includes(way) && stacks.includes(stack))?.reason;
-
-const blind: ReadonlyArray<{
-  readonly stacks: ReadonlyArray<string>;
+/** What no gateway can change. */
+interface Limit {
+  readonly stack: string;
   readonly ways: ReadonlyArray<Way>;
+  /** The stack takes the gateway's ending for whole, or loses bytes, whatever the error. */
+  readonly what: "whole" | "lost";
   readonly reason: string;
-}> = [
+}
+
+const limits: ReadonlyArray<Limit> = [
   {
-    stacks: ["Python http.client-line"],
-    ways: ["nginx", "nginx-1.0"],
-    reason:
-      "nginx ends a response whose upstream broke by a body that merely stops, which Python's reader by line takes for whole",
+    stack: "Python http.client-line",
+    ways: ["nginx", "nginx-1.0", "haproxy"],
+    what: "whole",
+    reason: "a proxy ends a response whose upstream broke by a body that merely stops",
+  },
+  {
+    stack: "Chromium fetch, slow",
+    ways,
+    what: "lost",
+    reason: "a stream that fails drops what its page has not read (Streams standard), whatever the error",
   },
 ];
 
+/** The limit that explains a trial; undefined if nothing is wrong with it, or nothing explains it. */
+export const limitOf = ({ error, lost, stack, way }: Trial): Limit | undefined =>
+  limits.find(
+    (limit) =>
+      limit.stack === stack && limit.ways.includes(way) && (limit.what === "lost" ? lost !== 0 : error === undefined),
+  );
+
 /** Whether the gateway's ending failed: the stack took a part for whole, or lost some of it, and nothing explains that. */
 export const isWrong = (trial: Trial): boolean =>
-  trial.ending === "gateway" && (trial.lost > 0 || (trial.error === undefined && reasonOf(trial) === undefined));
+  trial.ending === "gateway" && (trial.lost !== 0 || trial.error === undefined) && limitOf(trial) === undefined;
 
 let plays = 0;
 

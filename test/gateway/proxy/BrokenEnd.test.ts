@@ -8,10 +8,13 @@ import { Access } from "../../../src/gateway/log/AccessRecord.ts";
 import { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
 import { keyOf, linesOf } from "../../../src/gateway/proxy/KernelSockets.ts";
 import { key, localhost } from "../../failure/provoked/Certificates.ts";
-import { front, serverOf } from "../GatewayCases.ts";
+import { front, post, serverOf } from "../GatewayCases.ts";
 
 /** More than the sockets of a connection of this machine to itself hold, in bytes. */
 const many = 24 * 1024 * 1024;
+
+/** Less than the system takes of one connection, and more than its client's system takes unread, in bytes. */
+const few = 1024 * 1024;
 
 /** How a connection ended for its client. */
 interface Read {
@@ -134,6 +137,22 @@ describe("A broken response", () => {
         yield* Fiber.join(breaking);
         assert.deepStrictEqual([read.end, read.text.slice(-1)], ["ECONNRESET", "x"]);
         assert.isAbove(read.bytes, many);
+      }),
+    );
+
+    const linux = process.platform === "linux" ? it.live : it.live.skip;
+    linux(`without chunks is not reset while the system still holds bytes of it (HTTP/1.0, ${wire})`, () =>
+      Effect.gen(function* () {
+        const { client, socket } = yield* opened("1.0", wire);
+        client.writeNow([new Uint8Array(few).fill(120)]);
+        yield* client.drained;
+        const breaking = yield* Effect.forkChild(client.break, { startImmediately: true });
+        yield* turns;
+        assert.isUndefined(breaking.pollUnsafe(), "the system holds bytes");
+        const read = yield* readAll(socket);
+        yield* Fiber.join(breaking);
+        assert.strictEqual(read.end, "ECONNRESET");
+        assert.isAbove(read.bytes, few);
       }),
     );
 
@@ -288,9 +307,14 @@ describe("Gateway, how a broken response ends", () => {
       const socket = connect({ port: gateway.port, host: "127.0.0.1", allowHalfOpen: true });
       socket.write(chatRequest("1.1"));
       yield* Effect.callback<void>((resume) => void socket.resume().once("end", () => resume(Effect.void)));
-      socket.end(chatRequest("1.1").repeat(2));
-      yield* readAll(socket);
-      assert.strictEqual(requests, 1);
+      yield* Effect.callback<void>(
+        (resume) => void socket.write(chatRequest("1.1").repeat(2), () => resume(Effect.void)),
+      );
+      // What comes later on another connection is served, and broken too.
+      yield* post(gateway.url, "openai-chat");
+      yield* turns;
+      assert.strictEqual(requests, 2);
+      socket.destroy();
     }),
   );
 
