@@ -115,8 +115,8 @@ let started: Promise<Browser> | undefined;
 /** Ends the browser, if one was started. */
 export const closed = async (): Promise<void> => (await started)?.close();
 
-const browser = (name: string, pauseMs: number): Stack => ({
-  name: `Chromium fetch, ${name}`,
+const browser: Stack = {
+  name: "Chromium fetch",
   needs: { commands: [executablePath], packages: ["chromium"] },
   read: async (url, body) => {
     started ??= chromium.launch({ executablePath, args: ["--headless", "--no-sandbox", "--disable-gpu"] });
@@ -130,7 +130,7 @@ const browser = (name: string, pauseMs: number): Stack => ({
       await page.close();
     }
   },
-});
+};
 
 /** Runs in the page. */
 const readInPage = async (asked: { url: string; body: string; pauseMs: number }) => {
@@ -163,8 +163,7 @@ export const stacks: ReadonlyArray<Stack> = [
   go,
   node("http"),
   node("fetch"),
-  browser("at once", 0),
-  browser("slow", pauseMs),
+  browser,
 ];
 
 /** The stacks of which nothing is missing here. */

@@ -31,7 +31,14 @@ const limits: ReadonlyArray<Limit> = [
     reason: "a proxy ends a response whose upstream broke by a body that merely stops",
   },
   {
-    stack: "Chromium fetch, slow",
+    stack: "wget",
+    ways: ["direct"],
+    what: "whole",
+    reason:
+      "it takes FIN inside a chunk's data for the end of the body, and would report only FIN in front of a size line",
+  },
+  {
+    stack: "Chromium fetch",
     ways,
     what: "lost",
     reason: "a stream that fails drops what its page has not read (Streams standard), whatever the error",

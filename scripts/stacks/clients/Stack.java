@@ -11,6 +11,7 @@ public class Stack {
     if (library.equals("HttpClient")) {
       HttpRequest request = HttpRequest.newBuilder(URI.create(url))
           .header("content-type", "application/json")
+          .header("authorization", "Bearer key")
           .POST(HttpRequest.BodyPublishers.ofString(body))
           .build();
       HttpClient client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
@@ -19,6 +20,8 @@ public class Stack {
     HttpURLConnection connection = (HttpURLConnection) URI.create(url).toURL().openConnection();
     connection.setRequestMethod("POST");
     connection.setRequestProperty("content-type", "application/json");
+    // It asks for text/html by itself: without a key the gateway takes it for a browser.
+    connection.setRequestProperty("authorization", "Bearer key");
     connection.setDoOutput(true);
     connection.getOutputStream().write(body.getBytes());
     return connection.getInputStream();
