@@ -38,6 +38,12 @@ const limits: ReadonlyArray<Limit> = [
       "it takes FIN inside a chunk's data for the end of the body, and would report only FIN in front of a size line",
   },
   {
+    stack: "Java HttpClient",
+    ways,
+    what: "lost",
+    reason: "its stream may drop the piece that waits to be read when the response fails",
+  },
+  {
     stack: "Chromium fetch",
     ways,
     what: "lost",

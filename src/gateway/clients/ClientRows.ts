@@ -11,7 +11,7 @@ import type { ClientRow, Difference, RequestMarks, Treatment } from "./ClientRow
 
 /**
  * How an unknown client is treated. Its patience is below that of the shortest known one (gemini-cli, 60 s). The error event gives the reason
- * to a client that reads it, and no HTTP library takes the broken body behind it for whole (`npm run stacks`).
+ * to a client that reads it, and HTTP libraries report the broken body behind it as an error (`npm run stacks`).
  */
 export const unknownTreatment: Treatment = {
   reveal: "live",

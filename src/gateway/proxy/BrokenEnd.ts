@@ -1,7 +1,7 @@
 /**
  * Breaks a response so that no client takes it for whole, and loses no byte that was written before.
  *
- * A body in chunks ends inside an open chunk: the size line of one more chunk, no data, and FIN. Every HTTP/1.1 parser reports that, and the
+ * A body in chunks ends inside an open chunk: the size line of one more chunk, no data, and FIN. HTTP libraries report that (`npm run stacks`), and the
  * system delivers all that came before. Python's `http.client`, read by line, takes a body that merely stops for whole, and a TCP reset discards
  * what a slow reader has not taken. A reset is left for a body without chunks, because FIN would end it cleanly.
  */
