@@ -49,6 +49,7 @@ export const long: ReadonlyArray<string> = [
   "test/gateway/attach/Recorded.test.ts",
   "test/gateway/clients/ContinuedSdks.test.ts",
   "test/gateway/clients/ForeignProvider.test.ts",
+  "test/gateway/clients/Stacks.test.ts",
   "test/gateway/clients/StandIns.test.ts",
   "test/gateway/clients/StandInsHeld.test.ts",
   "test/gateway/clients/OwnEvents.test.ts",

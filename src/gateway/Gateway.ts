@@ -131,12 +131,12 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     const start = "own" in address && address.own ? runPage : run;
     start(take(request, client, serving, address));
   };
-  const port = yield* Effect.acquireRelease(OpenPort.open(first, listener), ({ server }) =>
+  const port = yield* Effect.acquireRelease(OpenPort.open(first, listener), (opened) =>
     Effect.suspend(() => {
       draining = true;
       meter.draining();
       Deferred.doneUnsafe(closing, Effect.void);
-      return drained(server, served, pages, serving.settings.limits.drainMs, processor);
+      return drained(opened, served, pages, serving.settings.limits.drainMs, processor);
     }),
   );
   meter.listening(port.sockets);
@@ -226,9 +226,12 @@ const fixedIn = (
   ...(settings.limits.maxHeaderBytes === first.limits.maxHeaderBytes ? [] : ["maxHeaderBytes"]),
 ];
 
+/** A shutdown waits so long for bytes that are written to reach their clients, in milliseconds. */
+const flushMs = 2_000;
+
 /** Takes no more, waits, ends what remains, and only then closes connections: what was written has left by then. */
 const drained = Effect.fnUntraced(function* (
-  server: OpenPort.OpenPort["server"],
+  { close, server }: Pick<OpenPort.OpenPort, "close" | "server">,
   served: FiberSet.FiberSet<void>,
   pages: FiberSet.FiberSet<void>,
   drainMs: number,
@@ -241,7 +244,9 @@ const drained = Effect.fnUntraced(function* (
   yield* within(FiberSet.awaitEmpty(served), drainMs);
   yield* processor.close("the gateway shuts down");
   yield* within(FiberSet.awaitEmpty(served), 2 * flushMs);
-  yield* Effect.sync(() => server.closeAllConnections());
+  // What is no run goes on until then: a body that passes through is broken as a run's is.
+  yield* within(FiberSet.clear(served), flushMs);
+  yield* Effect.sync(close);
 });
 
 /** A finalizer cannot be interrupted, but what it waits for can. */

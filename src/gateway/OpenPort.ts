@@ -6,6 +6,7 @@
  */
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { createSecureContext } from "node:tls";
 import { type Clock, Effect, Redacted } from "effect";
@@ -18,6 +19,7 @@ import {
   settingsOf,
 } from "./config/GatewayOptions.ts";
 import { Access } from "./log/AccessRecord.ts";
+import { reset } from "./proxy/BrokenEnd.ts";
 import { ClientResponse, errorBody } from "./proxy/ClientResponse.ts";
 import { noProxy } from "./routing/Address.ts";
 
@@ -33,6 +35,8 @@ export interface OpenPort {
   readonly number: number;
   /** The connections that are open. */
   readonly sockets: () => number;
+  /** Closes all connections. Bytes that the system has not taken are lost: such a connection is reset, so that no client takes its part for whole. */
+  readonly close: () => void;
 }
 
 /**
@@ -48,7 +52,7 @@ export const open = Effect.fnUntraced(function* (
   const server = yield* serverOf(settings, listener);
   const sockets = countSockets(server);
   const number = yield* listen(server, settings);
-  return { server, number, sockets };
+  return { server, number, sockets, close: closer(server, settings) };
 });
 
 /** `http://HOST:PORT` or `https://…`, without a slash at the end. */
@@ -76,15 +80,18 @@ const serverOf = ({ limits, tls }: GatewaySettings, listener: Listener): Effect.
       connectionsCheckingInterval: Math.max(100, Math.min(5_000, Math.floor(limits.headMs / 4))),
       noDelay: true,
     };
-    const asked = (request: IncomingMessage, response: ServerResponse) => listener(request, response, false);
+    const taken = (request: IncomingMessage, response: ServerResponse, expects: boolean) => {
+      // The connection ends behind a response that broke: a request that comes after it is never answered, and must cost nothing.
+      if (request.socket.writableEnded) return void request.resume();
+      listener(request, response, expects);
+    };
+    const asked = (request: IncomingMessage, response: ServerResponse) => taken(request, response, false);
     const server: Server =
       tls === undefined
         ? createServer(options, asked)
         : yield* certified(() => createTlsServer({ ...options, ...keyOf(tls) }, asked));
     // Without a listener Node asks for every body, also for one that is refused by its length.
-    server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) =>
-      listener(request, response, true),
-    );
+    server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => taken(request, response, true));
     server.maxConnections = limits.maxConnections;
     server.on("connect", refuseTunnel);
     return server;
@@ -145,6 +152,19 @@ const countSockets = (server: Server): (() => number) => {
     });
   });
   return () => open;
+};
+
+const closer = (server: Server, { tls }: GatewaySettings): (() => void) => {
+  const open = new Set<Socket>();
+  // What a client is still to be sent waits in its TLS socket, not in the one below.
+  server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
+  });
+  return () => {
+    for (const socket of [...open]) if (socket.writableLength > 0) reset(socket);
+    server.closeAllConnections();
+  };
 };
 
 const listen = (server: Server, { host, port }: GatewaySettings): Effect.Effect<number, GatewayError> =>

@@ -126,7 +126,7 @@ const manner = {
     "on-break",
     "STREAM_RECOVERY_ON_BREAK",
     ["tell", "abort", "as_provider", "error_event"],
-    "How a shown response ends that breaks for good. tell: with its protocol's own error event; abort: as an aborted connection; as_provider: as the provider ended it. error_event is the old name of tell. Left out, what is best for each client, and abort for an unknown one",
+    "How a shown response ends that breaks for good. tell: with its protocol's own error event; abort: as a broken body; as_provider: as the provider ended it. error_event is the old name of tell. Left out, what is best for each client, and tell for an unknown one",
   ),
   continueText: word(
     "continue-text",

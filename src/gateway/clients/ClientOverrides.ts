@@ -35,7 +35,7 @@ export const ClientOverride = Schema.Struct({
   /** Milliseconds. */
   holdMaxMs: Schema.optionalKey(Schema.Natural),
   status: Schema.optionalKey(Schema.Literals([400, 424])),
-  ending: Schema.optionalKey(Schema.Literals(["clean", "reset"])),
+  ending: Schema.optionalKey(Schema.Literals(["clean", "broken"])),
   firstNoOp: Schema.optionalKey(Schema.Literals(["event", "comment"])),
 });
 export type ClientOverride = typeof ClientOverride.Type;

@@ -9,7 +9,7 @@ export interface Treatment {
   /** What is held back from it. */
   readonly reveal: "live" | "on_complete";
   /**
-   * What it gets where a shown response breaks for good. `tell`: its protocol's error event. `abort`: a broken connection.
+   * What it gets where a shown response breaks for good. `tell`: its protocol's error event. `abort`: a broken body.
    * `as_provider`: the provider's own end.
    */
   readonly onBreak: "tell" | "abort" | "as_provider";
@@ -24,8 +24,8 @@ export interface Treatment {
   readonly mends: "nothing" | "cuts" | "errors";
   /** The status of a run that is given up before its head. */
   readonly status: 400 | 424;
-  /** The end of the body behind the error event of `tell`: clean, or a broken connection. */
-  readonly ending: "clean" | "reset";
+  /** The end of the body behind the error event of `tell`: clean, or broken (inside an open chunk). */
+  readonly ending: "clean" | "broken";
   /** What keeps it waiting before an event of the response has left: the protocol's no-op, or a comment line. */
   readonly firstNoOp: "event" | "comment";
 }

@@ -10,16 +10,16 @@ import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { ClientRow, Difference, RequestMarks, Treatment } from "./ClientRow.ts";
 
 /**
- * How an unknown client is treated. Its patience is below that of the shortest known one (gemini-cli, 60 s), and a reset is the
- * only end that no client takes for the whole.
+ * How an unknown client is treated. Its patience is below that of the shortest known one (gemini-cli, 60 s). The error event gives the reason
+ * to a client that reads it, and HTTP libraries report the broken body behind it as an error (`npm run stacks`).
  */
 export const unknownTreatment: Treatment = {
   reveal: "live",
-  onBreak: "abort",
+  onBreak: "tell",
   patienceMs: 45_000,
   holdMaxMs: undefined,
   status: 400,
-  ending: "reset",
+  ending: "broken",
   mends: "nothing",
   firstNoOp: "event",
 };
@@ -49,8 +49,8 @@ const row = (
   protocols: ClientRow["protocols"] = {},
 ): ClientRow => ({ measured: "", patienceShare: patienceShareDefault, ...given, everywhere, protocols });
 
-/** No measured client took a clean end behind the right error event for the whole, and two lose its words with a reset. */
-const told: Difference = { onBreak: "tell", ending: "clean" };
+/** No measured client took a clean end behind the right error event for whole, and two lose its words with a broken one. */
+const told: Difference = { ending: "clean" };
 
 const agent =
   (pattern: RegExp) =>
@@ -147,9 +147,9 @@ const sdks: ReadonlyArray<ClientRow> = [
   row(
     {
       name: "ai-sdk",
-      marks: "`ai-sdk/…` or `ai-sdk-…` in the user agent",
+      marks: "`ai-sdk` in the user agent",
       measured: "ai 7.0.173, cline 3.0.65",
-      matches: agent(/(?:^|\s)ai-sdk[/-]/),
+      matches: agent(/\bai-sdk\b/),
     },
     told,
   ),
@@ -190,8 +190,8 @@ const sdks: ReadonlyArray<ClientRow> = [
       marks: "header `x-stainless-lang` (OpenAI's and Anthropic's SDKs in other languages)",
       matches: header("x-stainless-lang"),
     },
-    // They throw at the error event as their siblings do. What a clean end means to each was not measured.
-    { onBreak: "tell" },
+    // They throw at the error event as their siblings do. Nobody has measured what a clean end means to each.
+    {},
   ),
 ];
 

@@ -150,7 +150,7 @@ const client = Schema.Struct({
   status: Schema.optionalKey(
     Schema.Literals([400, 424]).annotate(said("Status of a run that is given up before its head")),
   ),
-  ending: Schema.optionalKey(Schema.Literals(["clean", "reset"]).annotate(said("What follows its error event"))),
+  ending: Schema.optionalKey(Schema.Literals(["clean", "broken"]).annotate(said("What follows its error event"))),
   first_no_op: Schema.optionalKey(
     Schema.Literals(["event", "comment"]).annotate(said("What keeps it waiting before any event of the response")),
   ),

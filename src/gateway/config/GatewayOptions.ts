@@ -136,8 +136,7 @@ export interface GatewayOptions {
   readonly reveal?: "live" | "on_complete";
   /**
    * What a client gets where a shown response breaks for good: its protocol's own error event (`tell`, whose old name is
-   * `error_event`), an aborted connection, or the provider's own end byte for byte. Left out, the client's row says it, and
-   * `abort` where it has none.
+   * `error_event`), a broken body, or the provider's own end byte for byte. Left out, the client's row says it.
    */
   readonly onBreak?: "tell" | "abort" | "as_provider" | "error_event";
   /**

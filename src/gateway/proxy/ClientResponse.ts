@@ -11,12 +11,10 @@ import type { Access } from "../log/AccessRecord.ts";
 import type { Refused } from "../routing/Admission.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { isEventStream, reasonPhrase, sendable, unbuffered, without } from "../upstream/Headers.ts";
+import { breakOff, reset } from "./BrokenEnd.ts";
 import { isUnacknowledged } from "./KernelSockets.ts";
 import { discarded, isUnread } from "./Lingering.ts";
 import { wroteChunk } from "./SmallChunk.ts";
-
-/** What was written before a break is given so long to reach the client, in milliseconds. */
-export const flushMs = 2_000;
 
 /**
  * A socket that takes none of the bytes which wait for it for so long, in milliseconds, is silent: a client that reads takes some in
@@ -188,22 +186,15 @@ export class ClientResponse {
   }
 
   /**
-   * Breaks the connection, once what was written is on its way. Without chunks or a length only a reset tells a break from an
-   * end (a client of HTTP/1.0).
+   * Breaks the response behind what was written, so that no client takes it for whole. One that was ended before stays whole: its bytes
+   * may wait for their client still.
    */
   get break(): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#over = true;
       this.access.ended("broken");
-      const { socket } = this.#response;
-      if (this.#gone || socket === null) return Effect.sync(() => void this.#response.destroy());
-      const framed = this.#response.chunkedEncoding || this.#response.hasHeader("content-length");
-      const cut = Effect.sync(() => void (framed ? socket.destroy() : socket.resetAndDestroy()));
-      const flushed = Effect.callback<void>((resume) => {
-        if (socket.writableLength === 0) resume(Effect.void);
-        else socket.write("", () => resume(Effect.void));
-      });
-      return Effect.andThen(Effect.timeoutOption(flushed, flushMs), cut);
+      if (!this.#response.writableEnded) return breakOff(this.#response, this.#slowMs);
+      return this.#gone || this.#response.writableFinished ? Effect.void : this.#drained;
     });
   }
 
@@ -275,7 +266,9 @@ export class ClientResponse {
         };
         const slow: Deadline = {
           act: () => {
-            this.#response.destroy();
+            const { socket } = this.#response;
+            if (socket === null) this.#response.destroy();
+            else reset(socket);
             done();
           },
           at: 0,

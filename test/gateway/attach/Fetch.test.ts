@@ -96,10 +96,11 @@ describe("A fetch that attaches", () => {
       provider.response.destroy();
       assert.isTrue(yield* Effect.promise(() => failed));
       assert.deepStrictEqual(methods, ["POST", "GET"]);
-      const run = (yield* it.attachable)[0]?.run_id;
+      const [ended] = yield* it.attachable;
+      const run = ended?.run_id;
       const none = yield* Effect.promise(() =>
         globalThis.fetch(`${it.url}/recovery/streams/${run}`, {
-          headers: { authorization: "Bearer sk-one", "last-event-id": String(shown) },
+          headers: { authorization: "Bearer sk-one", "last-event-id": String(ended?.bytes) },
         }),
       );
       assert.strictEqual(none.status, 410);

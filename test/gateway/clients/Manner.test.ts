@@ -57,15 +57,15 @@ describe("a client's manner", () => {
     assert.deepStrictEqual([...shipped], [], "every row was seen");
   });
 
-  it("of an unknown client is what no client takes for the whole", () => {
+  it("of an unknown client is what no client takes for whole", () => {
     const unknown: Manner = {
       client: "unknown",
       reveal: "live",
-      onBreak: "abort",
+      onBreak: "tell",
       patienceMs: 45_000,
       holdMaxMs: undefined,
       status: 400,
-      ending: "reset",
+      ending: "broken",
       mends: "nothing",
       firstNoOp: "event",
     };
@@ -76,12 +76,12 @@ describe("a client's manner", () => {
     assert.deepStrictEqual(manner({}, "a protocol of its own"), unknown);
   });
 
-  it("of every known client tells of a break; a reset follows where a clean end was not measured", () => {
+  it("of every known client tells of a break, and breaks the body if a clean end was not measured", () => {
     for (const [client, headers] of seen) {
       const { ending, onBreak, status } = manner(headers);
       if (client === "unknown") continue;
       assert.strictEqual(onBreak, "tell");
-      assert.strictEqual(ending, client === "stainless-sdk" ? "reset" : "clean", client);
+      assert.strictEqual(ending, client === "stainless-sdk" ? "broken" : "clean", client);
       assert.strictEqual(status, client === "claude-code" ? 424 : 400, client);
     }
   });
@@ -176,7 +176,7 @@ describe("a client's manner", () => {
     const clients = { codex: { onBreak: "abort" }, unknown: { ending: "clean" } } as const;
     assert.strictEqual(manner(codex, "openai-responses", { onBreak: "as_provider" }).onBreak, "as_provider");
     assert.strictEqual(manner(codex, "openai-responses", { onBreak: "tell", clients }).onBreak, "abort");
-    assert.deepInclude(manner({}, "openai-chat", { onBreak: "tell" }), { onBreak: "tell", ending: "reset" });
+    assert.deepInclude(manner({}, "openai-chat", { onBreak: "tell" }), { onBreak: "tell", ending: "broken" });
     assert.deepInclude(manner({}, "openai-chat", { onBreak: "tell", clients }), { onBreak: "tell", ending: "clean" });
   });
 });
@@ -191,7 +191,7 @@ describe("a configuration's clients", () => {
   it("change shipped rows, and have rows of their own that are asked first", () => {
     const decoded = decode({
       codex: { patienceMs: 60_000 },
-      "our-agent": { match: { userAgent: "OpenAI/JS 9" }, as: "claude-code", ending: "reset" },
+      "our-agent": { match: { userAgent: "OpenAI/JS 9" }, as: "claude-code", ending: "broken" },
       "by-header": { match: { header: "X-Team", value: "red" }, reveal: "on_complete" },
       "any-team": { match: { header: "x-team" } },
     });
@@ -202,11 +202,11 @@ describe("a configuration's clients", () => {
     assert.deepInclude(of(agent("OpenAI/JS 9.1")), {
       client: "our-agent",
       status: 424,
-      ending: "reset",
+      ending: "broken",
       onBreak: "tell",
     });
     assert.strictEqual(of(agent("OpenAI/JS 8")).client, "openai-sdk");
-    assert.deepInclude(of({ "x-team": "red-1" }), { client: "by-header", reveal: "on_complete", onBreak: "abort" });
+    assert.deepInclude(of({ "x-team": "red-1" }), { client: "by-header", reveal: "on_complete", onBreak: "tell" });
     assert.strictEqual(of({ "x-team": "blue" }).client, "any-team");
     assert.strictEqual(of({}).client, "unknown");
   });

@@ -97,7 +97,7 @@ describe("Gateway, its clients", () => {
       const shown = { content: [{ text: 4 }], break: { kind: "rst", at: "terminal" } } as const;
       const { runs, server, url } = yield* fronted(
         { answers: [reset, reset, shown, reset] },
-        { budget: { max_auto_retries: 2, max_not_processed: 2 } },
+        { onBreak: "abort", budget: { max_auto_retries: 2, max_not_processed: 2 } },
       );
       // The response broke behind what was shown: its client is told nothing, and asks again by itself.
       const first = yield* post(url, "openai-chat");

@@ -351,9 +351,9 @@ describe("Gateway, a run that is given up", () => {
         assert.isFalse(decoder.end().end.complete);
         assert.include(got.text, "stream-recovery gateway");
         const unknown = yield* fronted({ answers: [cut] });
-        const reset = yield* post(unknown.url, protocol);
-        assert.isTrue(reset.broken);
-        assert.notInclude(reset.text, "stream-recovery gateway");
+        const broken = yield* post(unknown.url, protocol);
+        assert.isTrue(broken.broken, "an unknown client is told, and its body breaks behind that");
+        assert.include(broken.text, "stream-recovery gateway");
       }),
     );
   }
@@ -368,9 +368,10 @@ describe("Gateway, a run that is given up", () => {
       const kept = yield* failing({ type: "invalid_request_error", message: "too long" }, agents.claude);
       assert.include(kept.text, "too long");
       assert.isFalse(kept.broken);
-      const handed = yield* failing(overloaded, {});
-      assert.include(handed.text, "overloaded_error");
-      assert.isTrue(handed.broken);
+      const unknown = yield* failing(overloaded, {});
+      assert.include(unknown.text, "invalid_request_error");
+      assert.notInclude(unknown.text, "overloaded");
+      assert.isTrue(unknown.broken);
     }),
   );
 

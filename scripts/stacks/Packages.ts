@@ -1,0 +1,38 @@
+/**
+ * Installs what a stack or a proxy needs from Debian's packages.
+ */
+import { spawnSync } from "node:child_process";
+
+/** What has to be on this machine. */
+export interface Need {
+  readonly commands: ReadonlyArray<string>;
+  /** Debian's packages that have them. */
+  readonly packages: ReadonlyArray<string>;
+  /** A module that Python has to find. */
+  readonly python?: string;
+}
+
+/** Whether everything is here. */
+export const hasCommand = ({ commands, python }: Need): boolean =>
+  commands.every((command) => succeeds("sh", ["-c", 'command -v "$1"', "sh", command])) &&
+  (python === undefined || succeeds("python3", ["-c", `import ${python}`]));
+
+/**
+ * Installs what is missing, if this is root on a Debian.
+ *
+ * @returns the packages that could not be had
+ */
+export const install = (needs: ReadonlyArray<Need>): ReadonlyArray<string> => {
+  const missing = needs.filter((need) => !hasCommand(need));
+  const packages = [...new Set(missing.flatMap((need) => need.packages))];
+  if (packages.length > 0 && process.getuid?.() === 0 && succeeds("sh", ["-c", "command -v apt-get"])) {
+    console.error(`stacks: installing ${packages.join(", ")} …`);
+    succeeds("apt-get", ["update", "-qq"]);
+    for (const name of packages) succeeds("apt-get", ["install", "-qqy", "--no-install-recommends", name]);
+  }
+  return missing.filter((need) => !hasCommand(need)).flatMap((need) => need.packages);
+};
+
+const succeeds = (command: string, args: ReadonlyArray<string>): boolean =>
+  spawnSync(command, args, { stdio: "ignore", env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" } }).status ===
+  0;

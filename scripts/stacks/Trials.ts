@@ -1,0 +1,79 @@
+/**
+ * Plays stacks, endings and ways against each other, and judges what each stack reported.
+ */
+import { bodyOf, type Ending, path, type Served } from "./Endings.ts";
+import { type Ports, type Way, ways } from "./Proxies.ts";
+import type { Seen, Stack } from "./Stacks.ts";
+
+/** What one stack saw of one ending on one way. */
+export interface Trial extends Seen {
+  readonly stack: string;
+  readonly way: Way;
+  readonly ending: Ending;
+  /** Bytes of the body that did not arrive. */
+  readonly lost: number;
+}
+
+/** What no gateway can change. */
+interface Limit {
+  readonly stack: string;
+  readonly ways: ReadonlyArray<Way>;
+  /** The stack takes the gateway's ending for whole, or loses bytes, whatever the error. */
+  readonly what: "whole" | "lost";
+  readonly reason: string;
+}
+
+const limits: ReadonlyArray<Limit> = [
+  {
+    stack: "Python http.client-line",
+    ways: ["nginx", "nginx-1.0", "haproxy"],
+    what: "whole",
+    reason: "a proxy ends a response whose upstream broke by a body that merely stops",
+  },
+  {
+    stack: "wget",
+    ways: ["direct"],
+    what: "whole",
+    reason:
+      "it takes FIN inside a chunk's data for the end of the body, and would report only FIN in front of a size line",
+  },
+  {
+    stack: "Java HttpClient",
+    ways,
+    what: "lost",
+    reason: "its stream may drop the piece that waits to be read when the response fails",
+  },
+  {
+    stack: "Chromium fetch",
+    ways,
+    what: "lost",
+    reason: "a stream that fails drops what its page has not read (Streams standard), whatever the error",
+  },
+];
+
+/** The limit that explains a trial; undefined if nothing is wrong with it, or nothing explains it. */
+export const limitOf = ({ error, lost, stack, way }: Trial): Limit | undefined =>
+  limits.find(
+    (limit) =>
+      limit.stack === stack && limit.ways.includes(way) && (limit.what === "lost" ? lost !== 0 : error === undefined),
+  );
+
+/** Whether the gateway's ending failed: the stack took a part for whole, or lost some of it, and nothing explains that. */
+export const isWrong = (trial: Trial): boolean =>
+  trial.ending === "gateway" && (trial.lost !== 0 || trial.error === undefined) && limitOf(trial) === undefined;
+
+let plays = 0;
+
+/** Plays one. */
+export const play = async (
+  stack: Stack,
+  [way, ports]: readonly [Way, Ports],
+  ending: Ending,
+  served: Served,
+  folder: string,
+): Promise<Trial> => {
+  plays += 1;
+  const at = ending === "gateway" ? `${ports.gateway}${path}` : `${ports.standIn}/${ending}${path}`;
+  const seen = await stack.read(`http://127.0.0.1:${at}`, bodyOf(plays), folder);
+  return { ...seen, stack: stack.name, way, ending, lost: served.bytes[ending] - seen.bytes };
+};

@@ -1,0 +1,74 @@
+/**
+ * `npm run stacks`: how a broken response ends for the HTTP stacks that people use, directly and behind proxies.
+ *
+ * Each stack reads 2 MB slowly. The table says which error it reported and how many bytes it lost, for each way to end.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { Effect } from "effect";
+import { endings, serve } from "./Endings.ts";
+import { hasCommand, install } from "./Packages.ts";
+import { front, needs } from "./Proxies.ts";
+import { closed, here, type Stack, stacks } from "./Stacks.ts";
+import { markdown, write, wrong } from "./StackTable.ts";
+import { play, type Trial } from "./Trials.ts";
+
+const help = `Usage: npm run stacks -- [options]
+
+Reads a broken response of 2 MB slowly with each HTTP stack: ${stacks.map(({ name }) => name).join("; ")}.
+As root on a Debian, installs the stacks and proxies that are missing from Debian's packages.
+
+  --only NAME      only stacks whose name has this text
+  --no-install     play with what is here
+  --write          also write the table into docs/gateway-clients.md
+  --help           this text
+
+Exit code: 0 every stack reports an error for the gateway's ending, or cannot for a known reason, and none loses a byte; 1 one does not,
+and is named.`;
+
+/** Plays at one time. */
+const concurrency = 4;
+
+const { values } = parseArgs({
+  options: {
+    only: { type: "string" },
+    "no-install": { type: "boolean" },
+    write: { type: "boolean" },
+    help: { type: "boolean" },
+  },
+});
+
+const main = Effect.gen(function* () {
+  const folder = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "stacks-"))),
+    (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true })),
+  );
+  const everything = [...stacks.map((stack) => stack.needs), ...Object.values(needs)];
+  const missing =
+    values["no-install"] === true
+      ? everything.filter((need) => !hasCommand(need)).flatMap(({ packages }) => packages)
+      : install(everything);
+  const played = here().filter(({ name }) => name.toLowerCase().includes((values.only ?? "").toLowerCase()));
+  const served = yield* serve;
+  const ports = yield* front(served, folder);
+  yield* Effect.forEach(new Set(played.map(({ prepare }) => prepare)), (prepare) =>
+    Effect.promise(async () => prepare?.(folder)),
+  );
+  const trials = yield* Effect.forEach(
+    [...ports].flatMap((way) => played.flatMap((stack: Stack) => endings.map((ending) => ({ way, stack, ending })))),
+    ({ ending, stack, way }) => Effect.promise((): Promise<Trial> => play(stack, way, ending, served, folder)),
+    { concurrency },
+  );
+  yield* Effect.promise(closed);
+  const text = markdown(trials, [...new Set(missing)]);
+  console.log(text);
+  if (values.write === true) write(new URL("../../docs/gateway-clients.md", import.meta.url), text);
+  const failed = wrong(trials);
+  for (const line of failed) console.error(`stacks: the gateway's ending failed: ${line}`);
+  return failed.length === 0 ? 0 : 1;
+});
+
+if (values.help === true) console.log(help);
+else process.exitCode = await Effect.runPromise(Effect.scoped(main));
