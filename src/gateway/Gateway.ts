@@ -32,7 +32,6 @@ import {
 import { Deliveries } from "./delivery/Deliveries.ts";
 import * as OpenPort from "./OpenPort.ts";
 import * as ResponseOwners from "./owners/ResponseOwners.ts";
-import { flushMs } from "./proxy/ClientResponse.ts";
 import { Page } from "./proxy/PageHandler.ts";
 import * as PathWatch from "./proxy/PathWatch.ts";
 import { BodyStore } from "./proxy/RequestBody.ts";
