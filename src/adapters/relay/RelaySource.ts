@@ -77,6 +77,8 @@ export class RelaySource implements PolledReader<RelayPart> {
   #arrivals: Arrivals | undefined;
   /** Bytes that have arrived and are not cut yet. */
   readonly #slices = new Slices();
+  /** The next turn of the event loop is waited for. */
+  #turning = false;
   #ready: Array<RelayPart> = [];
   #ended = false;
   /** Told once the parts before it were taken. */
@@ -144,10 +146,13 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#wake = wake;
     if (this.#awaits) return;
     const { coming } = this.#exchange;
-    const rests = !this.#slices.isEmpty && this.#frames.failed === undefined;
+    if (!this.#slices.isEmpty && this.#frames.failed === undefined) {
+      if (!this.#turning) inNextTurn(this.#turned);
+      this.#turning = true;
+      return;
+    }
     this.#slices.renew();
-    if (rests) inNextTurn(this.#woken);
-    else if (this.#head === undefined && coming !== undefined) coming.wait(this.#woken);
+    if (this.#head === undefined && coming !== undefined) coming.wait(this.#woken);
     else if (this.#arrivals !== undefined && this.#frames.failed === undefined) this.#arrivals.wait(this.#woken);
     else this.#await(this.#read());
   }
@@ -208,6 +213,13 @@ export class RelaySource implements PolledReader<RelayPart> {
       (error: unknown) => done({ error }),
     );
   }
+
+  /** Another turn of the event loop: more may be cut. */
+  readonly #turned = (): void => {
+    this.#turning = false;
+    this.#slices.renew();
+    this.#woken();
+  };
 
   readonly #woken = (): void => {
     const wake = this.#wake;
@@ -357,8 +369,8 @@ export class RelaySource implements PolledReader<RelayPart> {
         continue;
       }
       if (!this.#slices.isEmpty) {
-        this.#slices.renew();
         await new Promise<void>(inNextTurn);
+        this.#slices.renew();
         continue;
       }
       const chunks = await this.#exchange.read();
