@@ -38,6 +38,7 @@ import { BodyStore } from "./proxy/RequestBody.ts";
 import * as SharedRepeats from "./proxy/SharedRepeats.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "./Requests.ts";
+import { Connections } from "./Shares.ts";
 import { RouteMemory } from "./routes/RouteMemory.ts";
 import { addressOf } from "./routing/Address.ts";
 import * as Upstreams from "./upstream/Upstreams.ts";
@@ -104,6 +105,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const processor = yield* closer;
   const upstreams = yield* Upstreams.make;
   const bodies = new BodyStore(first.limits);
+  const connections = new Connections(first.limits.maxConnections);
   let draining = false;
   const closing = yield* Deferred.make<void>();
   const [repeats, memory] = [yield* SharedRepeats.make, new RouteMemory()];
@@ -112,7 +114,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const attached = yield* attaching(meter, Deferred.await(closing), () => serving.settings);
   const { attachments, cancels, serveSiblings } = attached;
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
-    ...{ settings, attachments, cancels, bodies, memory, meter, page, store, watch, reach: upstreams.reach },
+    ...{ settings, attachments, cancels, bodies, connections, memory, meter, page, store, watch, reach: upstreams.reach },
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats),
@@ -130,7 +132,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     const start = "own" in address && address.own ? runPage : run;
     start(take(request, client, serving, address));
   };
-  const port = yield* Effect.acquireRelease(OpenPort.open(first, listener), ({ server }) =>
+  const port = yield* Effect.acquireRelease(OpenPort.open(first, listener, connections), ({ server }) =>
     Effect.suspend(() => {
       draining = true;
       meter.draining();
@@ -138,7 +140,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
       return drained(server, served, pages, serving.settings.limits.drainMs, processor);
     }),
   );
-  meter.listening(port.sockets);
+  meter.listening(() => connections.open);
   meter.lingering(attachments.list);
   const configure = Effect.fnUntraced(function* (next: GatewayOptions) {
     // The address that it has stays: what is open to other machines still wants a token.
@@ -146,6 +148,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     if (settings instanceof GatewayError) return yield* settings;
     yield* OpenPort.reconfigured(port.server, settings);
     bodies.limit(settings.limits);
+    connections.limit(settings.limits.maxConnections);
     serving = servingOf(settings, next);
     upstreams.keep(settings.servers.values());
     return fixedIn(first, settings, next);

@@ -20,6 +20,7 @@ import {
 import { Access } from "./log/AccessRecord.ts";
 import { ClientResponse, errorBody } from "./proxy/ClientResponse.ts";
 import { noProxy } from "./routing/Address.ts";
+import type { Connections } from "./Shares.ts";
 
 type Server = HttpServer | TlsServer;
 
@@ -31,24 +32,24 @@ export interface OpenPort {
   readonly server: Server;
   /** The port that it has, also where any was wanted. */
   readonly number: number;
-  /** The connections that are open. */
-  readonly sockets: () => number;
 }
 
 /**
  * Opens it.
  *
  * @param listener who takes the requests
+ * @param connections counts those that are open
  * @throws GatewayError for a certificate that is none, or an address that cannot be had
  */
 export const open = Effect.fnUntraced(function* (
   settings: GatewaySettings,
   listener: Listener,
+  connections: Connections,
 ): Effect.fn.Return<OpenPort, GatewayError> {
   const server = yield* serverOf(settings, listener);
-  const sockets = countSockets(server);
+  server.on("connection", (socket) => connections.opened(socket));
   const number = yield* listen(server, settings);
-  return { server, number, sockets };
+  return { server, number };
 });
 
 /** `http://HOST:PORT` or `https://…`, without a slash at the end. */
@@ -134,17 +135,6 @@ const refuseTunnel = (_: IncomingMessage, socket: Duplex): void => {
   ];
   socket.on("error", () => undefined);
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => void socket.destroy());
-};
-
-const countSockets = (server: Server): (() => number) => {
-  let open = 0;
-  server.on("connection", (socket) => {
-    open += 1;
-    socket.once("close", () => {
-      open -= 1;
-    });
-  });
-  return () => open;
 };
 
 const listen = (server: Server, { host, port }: GatewaySettings): Effect.Effect<number, GatewayError> =>

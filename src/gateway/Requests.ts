@@ -28,6 +28,7 @@ import { type RouteServing, type Routing, routingOf } from "./routes/Routing.ts"
 import { type Address, addressOf } from "./routing/Address.ts";
 import { type Admitted, admit, browsed, forbidden, type Refused } from "./routing/Admission.ts";
 import { type Way, wayOf } from "./routing/Way.ts";
+import { type Connections, type Holder, holderOf } from "./Shares.ts";
 import { type Bytes, isEncoded } from "./upstream/ContentDecoding.ts";
 import { pairsOf } from "./upstream/Headers.ts";
 import type { Upstream } from "./upstream/Upstream.ts";
@@ -42,6 +43,7 @@ export interface RequestServing
   /** The way to an upstream. */
   readonly reach: (server: UpstreamSettings) => Upstream;
   readonly bodies: BodyStore;
+  readonly connections: Connections;
   readonly page: Page["Service"] | undefined;
   /** A shutdown has begun. */
   readonly draining: () => boolean;
@@ -93,6 +95,9 @@ const served = (
     if (refused !== undefined || !isAdmitted(admitted))
       return refuse(refused ?? closing, spokenBy(address, headers, refused, serving), client, serving);
     client.access.learned({ token: admitted.token?.name });
+    const holder = holderOf(admitted.token?.name, request.socket.remoteAddress, serving.settings.tokens);
+    if (!serving.connections.claim(request.socket, holder))
+      return refuse(tooManyConnections, wayOf(address, headers, serving.settings).upstream, client, serving);
     serving.meter.admitted(admitted.token?.name);
     const stream = streamOf(address);
     if (stream !== undefined) {
@@ -100,7 +105,7 @@ const served = (
       return serveStream(stream, asked, client, serving);
     }
     if (address.own) client.access.isOwn();
-    if (address.own) return own(request, address, { admitted, headers }, client, serving);
+    if (address.own) return own(request, address, { admitted, headers, holder }, client, serving);
     const way = wayOf(address, headers, serving.settings);
     client.access.learned({ upstream: "server" in way ? way.server.name : way.upstream });
     const page = browsed({ headers }, address.target);
@@ -116,6 +121,7 @@ const served = (
     const asked: RoutedRequest = {
       method,
       tenant: admitted.token?.name,
+      holder,
       target,
       token: admitted.token,
       wish,
@@ -146,6 +152,7 @@ interface RoutedRequest
     Admitted {
   /** The provider's own path and query. */
   readonly target: string;
+  readonly holder: Holder;
   readonly wish: RouteWish;
 }
 
@@ -159,11 +166,11 @@ const modelRequest = Effect.fnUntraced(function* (
   serving: RequestServing,
 ): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
   const { headers, method, outgoing, server, target, tenant, token, upstream, url, wish } = asked;
-  const body = yield* serving.bodies.read(request, client.invite);
+  const body = yield* serving.bodies.read(request, client.invite, asked.holder);
   // A copy of the body is kept for as long as a request that goes on with the response may have to be made of it.
   const copy = yield* Scope.fork(yield* Effect.scope);
   const keeps = mayGoOn(asked, serving.settings);
-  const recognising = recognised({ method, url, headers, body, tenant }, body, keeps, serving);
+  const recognising = recognised({ method, url, headers, body, tenant }, asked.holder, keeps, serving);
   // What is known of the body is let go here: a run may take minutes.
   const routed = Effect.flatMap(
     recognising,
@@ -221,13 +228,14 @@ const goesOn = new Derived(({ continueText, servers }: GatewaySettings): boolean
  * @param keeps the plan keeps the copy, because its body may have to be changed
  */
 const recognised = Effect.fnUntraced(function* (
-  request: RelayRequest,
-  sent: Bytes,
+  request: RelayRequest & { readonly body: Bytes },
+  holder: Holder,
   keeps: boolean,
   { bodies }: RequestServing,
 ): Effect.fn.Return<Recognised | UnknownBody, BodyRefused, Scope.Scope> {
+  const sent = request.body;
   const encoding = headerOf(request.headers, "content-encoding") ?? "";
-  const plain = isEncoded(encoding) ? yield* bodies.decoded(encoding, sent) : sent;
+  const plain = isEncoded(encoding) ? yield* bodies.decoded(encoding, sent, holder) : sent;
   if (plain === undefined) return "not_an_object";
   const body = yield* knownBody(plain);
   if (typeof body === "string") return body;
@@ -295,14 +303,17 @@ const pageBodies = new BodyStore({ maxBodyBytes: pageBodyBytesMax, maxBodiesByte
 const own = (
   request: IncomingMessage,
   { target }: Address,
-  { admitted, headers }: Pick<RelayRequest, "headers"> & { readonly admitted: Admitted },
+  { admitted, headers, holder }: Pick<RelayRequest, "headers"> & {
+    readonly admitted: Admitted;
+    readonly holder: Holder;
+  },
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
     const barred = forbidden(admitted.token, { own: target.startsWith("/metrics") ? "metrics" : "page" });
     if (barred !== undefined) return yield* refuse(barred, undefined, client, serving);
-    const body = hasBody(request) ? yield* pageBodies.read(request, client.invite) : undefined;
+    const body = hasBody(request) ? yield* pageBodies.read(request, client.invite, holder) : undefined;
     yield* serve(request, { headers, target, body }, client, serving);
   }).pipe(
     Effect.scoped,
@@ -327,7 +338,13 @@ const refuseBody = (
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.Effect<void> =>
-  reason === "broken" ? client.break : refuse(reason === "busy" ? busy : tooLong, upstream, client, serving);
+  reason === "broken" ? client.break : refuse(refusedBodies[reason], upstream, client, serving);
+
+/** When a client that was refused for want of room may ask again. */
+const soon: RelayHeaders = [
+  ["retry-after", "1"],
+  ["x-should-retry", "true"],
+];
 
 const closing: Refused = { status: 503, reason: "closing", message: "The gateway is shutting down." };
 const tooLong: Refused = {
@@ -339,4 +356,29 @@ const busy: Refused = {
   status: 503,
   reason: "busy",
   message: "The gateway holds as many request bodies as it may; try again.",
+  headers: soon,
+};
+const shared: Refused = {
+  status: 429,
+  reason: "share",
+  message: "This client's request bodies take its whole share of the gateway's memory; try again.",
+  headers: soon,
+};
+const slow: Refused = {
+  status: 408,
+  reason: "slow",
+  message: "The request's body came more slowly than the gateway waits for; send it again.",
+  headers: soon,
+};
+const refusedBodies: Readonly<Record<Exclude<BodyRefused["reason"], "broken">, Refused>> = {
+  too_long: tooLong,
+  busy,
+  share: shared,
+  slow,
+};
+const tooManyConnections: Refused = {
+  status: 429,
+  reason: "share",
+  message: "This client has its whole share of the gateway's connections; try again once one of them is free.",
+  headers: [...soon, ["connection", "close"]],
 };

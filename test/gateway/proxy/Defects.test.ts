@@ -17,6 +17,7 @@ import { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
 import { BodyStore } from "../../../src/gateway/proxy/RequestBody.ts";
 import { TrafficMeter } from "../../../src/gateway/proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "../../../src/gateway/Requests.ts";
+import { Connections } from "../../../src/gateway/Shares.ts";
 import { RouteMemory } from "../../../src/gateway/routes/RouteMemory.ts";
 import type { Upstream } from "../../../src/gateway/upstream/Upstream.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
@@ -170,6 +171,7 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
       settings: settings(),
       reach: () => reached,
       bodies: new BodyStore(settings().limits),
+      connections: new Connections(settings().limits.maxConnections),
       memory: new RouteMemory(),
       meter,
       page: undefined,
