@@ -30,6 +30,7 @@ import {
   settingsOf,
 } from "./config/GatewayOptions.ts";
 import { Deliveries } from "./delivery/Deliveries.ts";
+import { checkDescriptors, reportOutOfDescriptors } from "./log/Descriptors.ts";
 import * as OpenPort from "./OpenPort.ts";
 import { flushMs } from "./proxy/ClientResponse.ts";
 import { Page } from "./proxy/PageHandler.ts";
@@ -104,8 +105,10 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const meter = yield* TrafficMeter;
   const processor = yield* closer;
   const upstreams = yield* Upstreams.make;
+  yield* checkDescriptors(first.limits.maxConnections);
   const bodies = new BodyStore(first.limits);
-  const connections = new Connections(first.limits.maxConnections);
+  const report = Effect.runForkWith(yield* Effect.context<never>());
+  const connections = new Connections(first.limits.maxConnections, () => void report(reportOutOfDescriptors));
   let draining = false;
   const closing = yield* Deferred.make<void>();
   const [repeats, memory] = [yield* SharedRepeats.make, new RouteMemory()];

@@ -16,6 +16,7 @@ import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
 import type { UpstreamSettings } from "./config/UpstreamSettings.ts";
 import type { Access } from "./log/AccessRecord.ts";
 import { logged } from "./log/Defect.ts";
+import { askAgain } from "./log/Descriptors.ts";
 import { accessLine } from "./log/GatewayLog.ts";
 import * as RequestMeasures from "./log/RequestMeasures.ts";
 import type { ClientResponse } from "./proxy/ClientResponse.ts";
@@ -340,12 +341,6 @@ const refuseBody = (
 ): Effect.Effect<void> =>
   reason === "broken" ? client.break : refuse(refusedBodies[reason], upstream, client, serving);
 
-/** When a client that was refused for want of room may ask again. */
-const soon: RelayHeaders = [
-  ["retry-after", "1"],
-  ["x-should-retry", "true"],
-];
-
 const closing: Refused = { status: 503, reason: "closing", message: "The gateway is shutting down." };
 const tooLong: Refused = {
   status: 413,
@@ -356,19 +351,19 @@ const busy: Refused = {
   status: 503,
   reason: "busy",
   message: "The gateway holds as many request bodies as it may; try again.",
-  headers: soon,
+  headers: askAgain,
 };
 const shared: Refused = {
   status: 429,
   reason: "share",
   message: "This client's request bodies take its whole share of the gateway's memory; try again.",
-  headers: soon,
+  headers: askAgain,
 };
 const slow: Refused = {
   status: 408,
   reason: "slow",
   message: "The request's body came more slowly than the gateway waits for; send it again.",
-  headers: soon,
+  headers: askAgain,
 };
 const refusedBodies: Readonly<Record<Exclude<BodyRefused["reason"], "broken">, Refused>> = {
   too_long: tooLong,
@@ -380,5 +375,5 @@ const tooManyConnections: Refused = {
   status: 429,
   reason: "share",
   message: "This client has its whole share of the gateway's connections; try again once one of them is free.",
-  headers: [...soon, ["connection", "close"]],
+  headers: [...askAgain, ["connection", "close"]],
 };

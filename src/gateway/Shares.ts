@@ -3,6 +3,7 @@
  * always room for one more.
  */
 import type { Socket } from "node:net";
+import { connectionsFor, maxDescriptors } from "./log/Descriptors.ts";
 
 /** The client that something is held for; undefined if it has nobody to share with. */
 export type Holder = string | undefined;
@@ -52,6 +53,9 @@ export class Shares {
   }
 }
 
+/** After so many new connections the limit of descriptors is read again: it may be changed while the process runs. */
+const limitReadEvery = 16;
+
 /** A connection as it is told apart, also when TLS wraps it. */
 type Ends = Pick<Socket, "remoteAddress" | "remotePort">;
 
@@ -62,10 +66,21 @@ export class Connections {
   readonly #claimed = new Map<string, { readonly holder: Holder }>();
   /** Those that have carried no admitted request, the oldest first. */
   readonly #unclaimed = new Map<string, Socket>();
+  readonly #whenShort: () => void;
+  readonly #readLimit: () => number | undefined;
+  #opened = 0;
+  /** Connections for which there are descriptors. */
+  #room = Number.POSITIVE_INFINITY;
 
-  /** @param max most connections */
-  constructor(max: number) {
+  /**
+   * @param max most connections
+   * @param whenShort called for each connection that is closed for want of descriptors
+   * @param readLimit gives how many descriptors the process may have
+   */
+  constructor(max: number, whenShort: () => void = () => undefined, readLimit = maxDescriptors) {
     this.#max = max;
+    this.#whenShort = whenShort;
+    this.#readLimit = readLimit;
   }
 
   /** Sets another limit, for what comes from now on. */
@@ -78,8 +93,17 @@ export class Connections {
     return this.#claimed.size + this.#unclaimed.size;
   }
 
-  /** A connection has been opened. Beyond half of all, the oldest that nobody has claimed gives its place up. */
+  /**
+   * A connection has been opened. Beyond half of all, the oldest that nobody has claimed gives its place up. One for which there are
+   * not enough descriptors is closed, so that those before it can reach their providers.
+   */
   opened(socket: Socket): void {
+    if (this.#opened++ % limitReadEvery === 0) this.#room = connectionsFor(this.#readLimit() ?? Number.POSITIVE_INFINITY);
+    if (this.open >= this.#room) {
+      socket.destroy();
+      this.#whenShort();
+      return;
+    }
     const key = keyOf(socket);
     this.#unclaimed.set(key, socket);
     socket.once("close", () => this.#closed(key, socket));

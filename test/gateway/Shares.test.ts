@@ -1,6 +1,7 @@
 /** No client keeps the others out (L11). */
 import { PassThrough } from "node:stream";
 import { assert, describe, it } from "@effect/vitest";
+import { ownDescriptors } from "../../src/gateway/log/Descriptors.ts";
 import { Connections, holderOf, Shares } from "../../src/gateway/Shares.ts";
 
 /** A socket of which only its ends, its close and its destruction are used. */
@@ -47,6 +48,25 @@ describe("connections", () => {
       [true, false, false],
     );
     assert.strictEqual(connections.open, 2);
+  });
+
+  it("for which there are no descriptors are closed, and the others stay", async () => {
+    let short = 0;
+    const connections = new Connections(
+      100,
+      () => {
+        short += 1;
+      },
+      () => ownDescriptors + 4,
+    );
+    const sockets = [1, 2, 3].map(socketOf);
+    for (const socket of sockets) connections.opened(socket);
+    await closed();
+    assert.deepStrictEqual(
+      sockets.map(({ destroyed }) => destroyed),
+      [false, false, true],
+    );
+    assert.strictEqual(short, 1);
   });
 
   it("of one client are at most half of what the others leave, however many requests they carry", async () => {
