@@ -39,9 +39,9 @@ import { BodyStore } from "./proxy/RequestBody.ts";
 import * as SharedRepeats from "./proxy/SharedRepeats.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "./Requests.ts";
-import { Connections } from "./Shares.ts";
 import { RouteMemory } from "./routes/RouteMemory.ts";
 import { addressOf } from "./routing/Address.ts";
+import { Connections } from "./Shares.ts";
 import * as Upstreams from "./upstream/Upstreams.ts";
 import { WorkerBus } from "./workers/WorkerBus.ts";
 
@@ -117,7 +117,19 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const attached = yield* attaching(meter, Deferred.await(closing), () => serving.settings);
   const { attachments, cancels, serveSiblings } = attached;
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
-    ...{ settings, attachments, cancels, bodies, connections, memory, meter, page, store, watch, reach: upstreams.reach },
+    ...{
+      settings,
+      attachments,
+      cancels,
+      bodies,
+      connections,
+      memory,
+      meter,
+      page,
+      store,
+      watch,
+      reach: upstreams.reach,
+    },
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats),

@@ -304,7 +304,11 @@ const pageBodies = new BodyStore({ maxBodyBytes: pageBodyBytesMax, maxBodiesByte
 const own = (
   request: IncomingMessage,
   { target }: Address,
-  { admitted, headers, holder }: Pick<RelayRequest, "headers"> & {
+  {
+    admitted,
+    headers,
+    holder,
+  }: Pick<RelayRequest, "headers"> & {
     readonly admitted: Admitted;
     readonly holder: Holder;
   },

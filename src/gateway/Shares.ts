@@ -98,7 +98,8 @@ export class Connections {
    * not enough descriptors is closed, so that those before it can reach their providers.
    */
   opened(socket: Socket): void {
-    if (this.#opened++ % limitReadEvery === 0) this.#room = connectionsFor(this.#readLimit() ?? Number.POSITIVE_INFINITY);
+    if (this.#opened++ % limitReadEvery === 0)
+      this.#room = connectionsFor(this.#readLimit() ?? Number.POSITIVE_INFINITY);
     if (this.open >= this.#room) {
       socket.destroy();
       this.#whenShort();

@@ -71,11 +71,7 @@ export class BodyStore {
    * @param holder whose body it is
    * @returns undefined for an encoding that is not known, and for bytes that are not of it
    */
-  decoded(
-    encoding: string,
-    body: Bytes,
-    holder?: Holder,
-  ): Effect.Effect<Bytes | undefined, BodyRefused, Scope.Scope> {
+  decoded(encoding: string, body: Bytes, holder?: Holder): Effect.Effect<Bytes | undefined, BodyRefused, Scope.Scope> {
     return Effect.flatMap(this.#account(holder), (take) =>
       this.#decoding.withPermit(
         Effect.flatMap(

@@ -41,7 +41,7 @@ describe("a response of tiny events", () => {
   ] as const) {
     it.effect(`of ${name} is cut over many turns, and arrives whole`, () =>
       Effect.gen(function* () {
-        const body = role + unit.repeat(many) + text("a") + stop + "data: [DONE]\n\n";
+        const body = `${role}${unit.repeat(many)}${text("a")}${stop}data: [DONE]\n\n`;
         const { all, turns } = yield* readInTurns(body);
         assert.strictEqual(all, body);
         assert.isAtLeast(turns, Math.floor((2 * many) / turnLinesMax) - 1);
@@ -51,7 +51,7 @@ describe("a response of tiny events", () => {
 
   it.effect("that was held leaves over many turns", () =>
     Effect.gen(function* () {
-      const held = call + text("ab").repeat(many) + stop + "data: [DONE]\n\n";
+      const held = `${call}${text("ab").repeat(many)}${stop}data: [DONE]\n\n`;
       const { all, pieces } = yield* readInTurns(text("x") + held);
       assert.isTrue(all.endsWith(held));
       const perTurn = new Map<number, number>();

@@ -43,7 +43,8 @@ describe("file descriptors", () => {
   );
 
   it("are missing where a connection fails so, also one to a proxy", () => {
-    for (const code of ["EMFILE", "ENFILE", "PROXY_EMFILE"]) assert.isTrue(isOutOfDescriptors({ kind: "transport", code }));
+    for (const code of ["EMFILE", "ENFILE", "PROXY_EMFILE"])
+      assert.isTrue(isOutOfDescriptors({ kind: "transport", code }));
     assert.isFalse(isOutOfDescriptors({ kind: "transport", code: "ECONNREFUSED" }));
     assert.isFalse(isOutOfDescriptors({ kind: "caller_failed", code: "EMFILE" }));
   });

@@ -37,7 +37,9 @@ describe("Labels that clients choose", () => {
       assert.isTrue(models.has('gen_ai_request_model="model-399"'));
       assert.isFalse(models.has('gen_ai_request_model="model-0"'));
       // No run is lost with a series.
-      const runs = [...scraped.matchAll(/^stream_recovery_runs_total\{.*end="completed"\} (\d+)/gm)].map(([, count]) => Number(count));
+      const runs = [...scraped.matchAll(/^stream_recovery_runs_total\{.*end="completed"\} (\d+)/gm)].map(([, count]) =>
+        Number(count),
+      );
       assert.strictEqual(
         runs.reduce((sum, count) => sum + count, 0),
         400,
@@ -57,7 +59,9 @@ describe("Labels that clients choose", () => {
       const scraped = yield* Metrics.text();
       assert.notInclude(scraped, "made-up");
       assert.include(scraped, 'gen_ai_request_model="real"');
-      assert.isEmpty(scraped.split("\n").filter((line) => line.includes("_bucket{") && line.includes("gen_ai_request_model")));
+      assert.isEmpty(
+        scraped.split("\n").filter((line) => line.includes("_bucket{") && line.includes("gen_ai_request_model")),
+      );
     }).pipe(Effect.provide(S.processor()), ownRegistry),
   );
 
