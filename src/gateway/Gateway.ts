@@ -30,7 +30,8 @@ import {
   settingsOf,
 } from "./config/GatewayOptions.ts";
 import { Deliveries } from "./delivery/Deliveries.ts";
-import { checkDescriptors, reportOutOfDescriptors } from "./log/Descriptors.ts";
+import { checkDescriptors, reportOutOfDescriptors } from "./limits/Descriptors.ts";
+import { Connections } from "./limits/Shares.ts";
 import * as OpenPort from "./OpenPort.ts";
 import { flushMs } from "./proxy/ClientResponse.ts";
 import { Page } from "./proxy/PageHandler.ts";
@@ -41,7 +42,6 @@ import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "./Requests.ts";
 import { RouteMemory } from "./routes/RouteMemory.ts";
 import { addressOf } from "./routing/Address.ts";
-import { Connections } from "./Shares.ts";
 import * as Upstreams from "./upstream/Upstreams.ts";
 import { WorkerBus } from "./workers/WorkerBus.ts";
 
@@ -99,16 +99,20 @@ const closer = Effect.gen(function* () {
   return { close: (why: string) => Effect.andThen(hurry, close(why)) };
 });
 
+/** Counts connections, and says in the log that there are too few descriptors for them. */
+const countedConnections = Effect.fnUntraced(function* (max: number) {
+  yield* checkDescriptors(max);
+  const report = Effect.runForkWith(yield* Effect.context<never>());
+  return new Connections(max, () => void report(reportOutOfDescriptors));
+});
+
 const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const first = settingsOf(options);
   if (first instanceof GatewayError) return yield* first;
   const meter = yield* TrafficMeter;
   const processor = yield* closer;
   const upstreams = yield* Upstreams.make;
-  yield* checkDescriptors(first.limits.maxConnections);
-  const bodies = new BodyStore(first.limits);
-  const report = Effect.runForkWith(yield* Effect.context<never>());
-  const connections = new Connections(first.limits.maxConnections, () => void report(reportOutOfDescriptors));
+  const [bodies, connections] = [new BodyStore(first.limits), yield* countedConnections(first.limits.maxConnections)];
   let draining = false;
   const closing = yield* Deferred.make<void>();
   const [repeats, memory] = [yield* SharedRepeats.make, new RouteMemory()];
@@ -116,20 +120,10 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const [store, watch] = [yield* storeState, yield* PathWatch.make];
   const attached = yield* attaching(meter, Deferred.await(closing), () => serving.settings);
   const { attachments, cancels, serveSiblings } = attached;
+  const held = { attachments, cancels, bodies, connections, memory, meter, page, store, watch, reach: upstreams.reach };
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
-    ...{
-      settings,
-      attachments,
-      cancels,
-      bodies,
-      connections,
-      memory,
-      meter,
-      page,
-      store,
-      watch,
-      reach: upstreams.reach,
-    },
+    ...held,
+    settings,
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats),

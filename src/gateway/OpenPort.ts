@@ -17,10 +17,10 @@ import {
   type ListenTls,
   settingsOf,
 } from "./config/GatewayOptions.ts";
+import type { Connections } from "./limits/Shares.ts";
 import { Access } from "./log/AccessRecord.ts";
 import { ClientResponse, errorBody } from "./proxy/ClientResponse.ts";
 import { noProxy } from "./routing/Address.ts";
-import type { Connections } from "./Shares.ts";
 
 type Server = HttpServer | TlsServer;
 

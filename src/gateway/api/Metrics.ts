@@ -6,7 +6,7 @@ import { Context, Effect, Metric } from "effect";
 import { PrometheusMetrics } from "effect/observability";
 import type { PathStatus } from "../../paths/Paths.ts";
 import { pathStanding, pathStandings } from "../../story/PathWords.ts";
-import { maxDescriptors, openDescriptors } from "../log/Descriptors.ts";
+import { maxDescriptors, openDescriptors } from "../limits/Descriptors.ts";
 import { type MetricRows, registryOf, rowsOf } from "./MetricRows.ts";
 import { inOrder } from "./PathList.ts";
 import type { StoreState } from "./StoreHealth.ts";

@@ -5,7 +5,7 @@ import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts"
 import type { Recalled, ToldClient } from "../../adapters/relay/RelayRepeats.ts";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { WireProtocol } from "../../provider/Protocols.ts";
-import { isOutOfDescriptors } from "../log/Descriptors.ts";
+import { isOutOfDescriptors } from "../limits/Descriptors.ts";
 import type { Treatment } from "./ClientRow.ts";
 import { codeOf, messageOf } from "./GivenUpWords.ts";
 import { saysPassing } from "./PassingWords.ts";

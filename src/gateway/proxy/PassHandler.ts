@@ -4,14 +4,14 @@
 import { Context, Effect, Schema } from "effect";
 import { classify } from "../../failure/FailureClassifier.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
-import { labelsOf } from "../log/Defect.ts";
 import {
   askAgain,
   type FailureSeen,
   isOutOfDescriptors,
   outOfDescriptors,
   reportOutOfDescriptors,
-} from "../log/Descriptors.ts";
+} from "../limits/Descriptors.ts";
+import { labelsOf } from "../log/Defect.ts";
 import type { Refused } from "../routing/Admission.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 import type { PassedRequest, PassedResponse, Upstream } from "../upstream/Upstream.ts";

@@ -14,7 +14,7 @@ import type { RelayRefusal } from "../../adapters/relay/RelayTransport.ts";
 import { type GivenUp, givenUp, isGivenUp, isLeftToClient, recalled, refusalOf } from "../clients/GivenUp.ts";
 import type { Manner } from "../clients/Manner.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
-import { askAgain, isOutOfDescriptors, outOfDescriptors, reportOutOfDescriptors } from "../log/Descriptors.ts";
+import { askAgain, isOutOfDescriptors, outOfDescriptors, reportOutOfDescriptors } from "../limits/Descriptors.ts";
 import type { Refused } from "../routing/Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 

@@ -18,7 +18,7 @@ import { BodyStore } from "../../../src/gateway/proxy/RequestBody.ts";
 import { TrafficMeter } from "../../../src/gateway/proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "../../../src/gateway/Requests.ts";
 import { RouteMemory } from "../../../src/gateway/routes/RouteMemory.ts";
-import { Connections } from "../../../src/gateway/Shares.ts";
+import { Connections } from "../../../src/gateway/limits/Shares.ts";
 import type { Upstream } from "../../../src/gateway/upstream/Upstream.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";

@@ -10,7 +10,7 @@ import {
   ownDescriptors,
   ranOutEveryMs,
   reportOutOfDescriptors,
-} from "../../../src/gateway/log/Descriptors.ts";
+} from "../../../src/gateway/limits/Descriptors.ts";
 
 /** The lines that an effect logs. */
 const linesOf = (effect: Effect.Effect<void>) =>

@@ -1,8 +1,8 @@
 /** No client keeps the others out (L11). */
 import { PassThrough } from "node:stream";
 import { assert, describe, it } from "@effect/vitest";
-import { ownDescriptors } from "../../src/gateway/log/Descriptors.ts";
-import { Connections, holderOf, Shares } from "../../src/gateway/Shares.ts";
+import { ownDescriptors } from "../../../src/gateway/limits/Descriptors.ts";
+import { Connections, holderOf, Shares } from "../../../src/gateway/limits/Shares.ts";
 
 /** A socket of which only its ends, its close and its destruction are used. */
 const socketOf = (remotePort: number) => {

@@ -3,7 +3,7 @@
  * always room for one more.
  */
 import type { Socket } from "node:net";
-import { connectionsFor, maxDescriptors } from "./log/Descriptors.ts";
+import { connectionsFor, maxDescriptors } from "./Descriptors.ts";
 
 /** The client that something is held for; undefined if it has nobody to share with. */
 export type Holder = string | undefined;
