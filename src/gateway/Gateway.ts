@@ -99,6 +99,8 @@ const closer = Effect.gen(function* () {
   return { close: (why: string) => Effect.andThen(hurry, close(why)) };
 });
 
+const pageIfAny = Effect.map(Effect.serviceOption(Page), Option.getOrUndefined);
+
 /** Counts connections, and says in the log that there are too few descriptors for them. */
 const countedConnections = Effect.fnUntraced(function* (max: number) {
   yield* checkDescriptors(max);
@@ -116,8 +118,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   let draining = false;
   const closing = yield* Deferred.make<void>();
   const [repeats, memory] = [yield* SharedRepeats.make, new RouteMemory()];
-  const page = Option.getOrUndefined(yield* Effect.serviceOption(Page));
-  const [store, watch] = [yield* storeState, yield* PathWatch.make];
+  const [store, watch, page] = [yield* storeState, yield* PathWatch.make, yield* pageIfAny];
   const attached = yield* attaching(meter, Deferred.await(closing), () => serving.settings);
   const { attachments, cancels, serveSiblings } = attached;
   const held = { attachments, cancels, bodies, connections, memory, meter, page, store, watch, reach: upstreams.reach };
@@ -129,8 +130,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     options: relayOptionsOf(settings, given, repeats),
   });
   let serving = servingOf(first, options);
-  const served = yield* FiberSet.make<void>();
-  const pages = yield* FiberSet.make<void>();
+  const [served, pages] = [yield* FiberSet.make<void>(), yield* FiberSet.make<void>()];
   const run = yield* FiberSet.runtime(served)<StreamProcessor>();
   const runPage = yield* FiberSet.runtime(pages)<StreamProcessor>();
   const clock = yield* Clock.Clock;
