@@ -64,8 +64,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "what was frozen at a failure is still handed over",
     breaks: "L4",
     within: "freeze",
-    find: "this.#next = undefined;\n    this.#host.handoff.clear();",
-    replace: "this.#next = undefined;",
+    find: "this.#next = [];\n    this.#host.handoff.clear();",
+    replace: "this.#next = [];",
     proofs: [runs, { test: "test/runtime/attempt/Handover.test.ts" }],
   },
   {

@@ -393,7 +393,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a series is found without the names of its run",
     breaks: "a series counts what its attributes say",
-    within: "measure",
+    within: "seriesOf",
     find: "let ofLabels = series.get(labels);\n  if (ofLabels === undefined) {\n    ofLabels = new Map();\n    series.set(labels, ofLabels);",
     replace:
       "let ofLabels = series.get(noLabels);\n  if (ofLabels === undefined) {\n    ofLabels = new Map();\n    series.set(noLabels, ofLabels);",

@@ -214,8 +214,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "bytes behind an error that never become an event are held without a limit",
     breaks: "L11, nothing grows without a limit",
     within: "#drain",
-    find: "bytes += chunk.byteLength;\n        this.#frames.push(chunk);",
-    replace: "bytes = this.#frames.behindBytes;\n        this.#frames.push(chunk);",
+    find: "bytes += slice.byteLength;\n        this.#frames.push(slice);",
+    replace: "bytes = this.#frames.behindBytes;\n        this.#frames.push(slice);",
     proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "never become an event" }],
   },
   {

@@ -30,6 +30,8 @@ import {
   settingsOf,
 } from "./config/GatewayOptions.ts";
 import { Deliveries } from "./delivery/Deliveries.ts";
+import { checkDescriptors, reportOutOfDescriptors } from "./limits/Descriptors.ts";
+import { Connections } from "./limits/Shares.ts";
 import * as OpenPort from "./OpenPort.ts";
 import * as ResponseOwners from "./owners/ResponseOwners.ts";
 import { Page } from "./proxy/PageHandler.ts";
@@ -97,29 +99,50 @@ const closer = Effect.gen(function* () {
   return { close: (why: string) => Effect.andThen(hurry, close(why)) };
 });
 
+const pageIfAny = Effect.map(Effect.serviceOption(Page), Option.getOrUndefined);
+
+/** Counts connections, and says in the log that there are too few descriptors for them. */
+const countedConnections = Effect.fnUntraced(function* (max: number) {
+  yield* checkDescriptors(max);
+  const report = Effect.runForkWith(yield* Effect.context<never>());
+  return new Connections(max, () => void report(reportOutOfDescriptors));
+});
+
 const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const first = settingsOf(options);
   if (first instanceof GatewayError) return yield* first;
   const meter = yield* TrafficMeter;
   const processor = yield* closer;
   const upstreams = yield* Upstreams.make;
-  const bodies = new BodyStore(first.limits);
+  const [bodies, connections] = [new BodyStore(first.limits), yield* countedConnections(first.limits.maxConnections)];
   let draining = false;
   const closing = yield* Deferred.make<void>();
   const [repeats, memory, owners] = [yield* SharedRepeats.make, new RouteMemory(), yield* ResponseOwners.make];
-  const page = Option.getOrUndefined(yield* Effect.serviceOption(Page));
-  const [store, watch] = [yield* storeState, yield* PathWatch.make];
+  const [store, watch, page] = [yield* storeState, yield* PathWatch.make, yield* pageIfAny];
   const attached = yield* attaching(meter, Deferred.await(closing), () => serving.settings);
   const { attachments, cancels, serveSiblings } = attached;
+  const held = {
+    attachments,
+    cancels,
+    bodies,
+    connections,
+    memory,
+    meter,
+    owners,
+    page,
+    store,
+    watch,
+    reach: upstreams.reach,
+  };
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
-    ...{ settings, attachments, cancels, bodies, memory, meter, owners, page, store, watch, reach: upstreams.reach },
+    ...held,
+    settings,
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats),
   });
   let serving = servingOf(first, options);
-  const served = yield* FiberSet.make<void>();
-  const pages = yield* FiberSet.make<void>();
+  const [served, pages] = [yield* FiberSet.make<void>(), yield* FiberSet.make<void>()];
   const run = yield* FiberSet.runtime(served)<StreamProcessor>();
   const runPage = yield* FiberSet.runtime(pages)<StreamProcessor>();
   const clock = yield* Clock.Clock;
@@ -130,7 +153,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     const start = "own" in address && address.own ? runPage : run;
     start(take(request, client, serving, address));
   };
-  const port = yield* Effect.acquireRelease(OpenPort.open(first, listener), (opened) =>
+  const port = yield* Effect.acquireRelease(OpenPort.open(first, listener, connections), (opened) =>
     Effect.suspend(() => {
       draining = true;
       meter.draining();
@@ -138,7 +161,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
       return drained(opened, served, pages, serving.settings.limits.drainMs, processor);
     }),
   );
-  meter.listening(port.sockets);
+  meter.listening(() => connections.open);
   meter.lingering(attachments.list);
   const configure = Effect.fnUntraced(function* (next: GatewayOptions) {
     // The address that it has stays: what is open to other machines still wants a token.
@@ -146,6 +169,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     if (settings instanceof GatewayError) return yield* settings;
     yield* OpenPort.reconfigured(port.server, settings);
     bodies.limit(settings.limits);
+    connections.limit(settings.limits.maxConnections);
     serving = servingOf(settings, next);
     upstreams.keep(settings.servers.values());
     return fixedIn(first, settings, next);

@@ -18,6 +18,7 @@ import {
   type ListenTls,
   settingsOf,
 } from "./config/GatewayOptions.ts";
+import type { Connections } from "./limits/Shares.ts";
 import { Access } from "./log/AccessRecord.ts";
 import { reset } from "./proxy/BrokenEnd.ts";
 import { ClientResponse, errorBody } from "./proxy/ClientResponse.ts";
@@ -33,8 +34,6 @@ export interface OpenPort {
   readonly server: Server;
   /** The port that it has, also where any was wanted. */
   readonly number: number;
-  /** The connections that are open. */
-  readonly sockets: () => number;
   /** Closes all connections. Bytes that the system has not taken are lost: such a connection is reset, so that no client takes its part for whole. */
   readonly close: () => void;
 }
@@ -43,16 +42,18 @@ export interface OpenPort {
  * Opens it.
  *
  * @param listener who takes the requests
+ * @param connections counts those that are open
  * @throws GatewayError for a certificate that is none, or an address that cannot be had
  */
 export const open = Effect.fnUntraced(function* (
   settings: GatewaySettings,
   listener: Listener,
+  connections: Connections,
 ): Effect.fn.Return<OpenPort, GatewayError> {
   const server = yield* serverOf(settings, listener);
-  const sockets = countSockets(server);
+  server.on("connection", (socket) => connections.opened(socket));
   const number = yield* listen(server, settings);
-  return { server, number, sockets, close: closer(server, settings) };
+  return { server, number, close: closer(server, settings) };
 });
 
 /** `http://HOST:PORT` or `https://…`, without a slash at the end. */
@@ -141,17 +142,6 @@ const refuseTunnel = (_: IncomingMessage, socket: Duplex): void => {
   ];
   socket.on("error", () => undefined);
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => void socket.destroy());
-};
-
-const countSockets = (server: Server): (() => number) => {
-  let open = 0;
-  server.on("connection", (socket) => {
-    open += 1;
-    socket.once("close", () => {
-      open -= 1;
-    });
-  });
-  return () => open;
 };
 
 const closer = (server: Server, { tls }: GatewaySettings): (() => void) => {

@@ -14,6 +14,8 @@ import { clientNameOf } from "./clients/Manner.ts";
 import { Derived } from "./config/Derived.ts";
 import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
 import type { UpstreamSettings } from "./config/UpstreamSettings.ts";
+import { askAgain } from "./limits/Descriptors.ts";
+import { type Connections, type Holder, holderOf } from "./limits/Shares.ts";
 import type { Access } from "./log/AccessRecord.ts";
 import { logged } from "./log/Defect.ts";
 import { accessLine } from "./log/GatewayLog.ts";
@@ -58,6 +60,7 @@ export interface RequestServing
   /** The way to an upstream. */
   readonly reach: (server: UpstreamSettings) => Upstream;
   readonly bodies: BodyStore;
+  readonly connections: Connections;
   readonly page: Page["Service"] | undefined;
   /** A shutdown has begun. */
   readonly draining: () => boolean;
@@ -110,6 +113,9 @@ const served = (
     if (refused !== undefined || !isAdmitted(admitted))
       return refuse(refused ?? closing, spokenBy(address, headers, refused, serving), client, serving);
     client.access.learned({ token: admitted.token?.name });
+    const holder = holderOf(admitted.token?.name, request.socket.remoteAddress, serving.settings.tokens);
+    if (!serving.connections.claim(request.socket, holder))
+      return refuse(tooManyConnections, wayOf(address, headers, serving.settings).upstream, client, serving);
     serving.meter.admitted(admitted.token?.name);
     const stream = streamOf(address);
     if (stream !== undefined) {
@@ -117,7 +123,7 @@ const served = (
       return serveStream(stream, asked, client, serving);
     }
     if (address.own) client.access.isOwn();
-    if (address.own) return own(request, address, { admitted, headers }, client, serving);
+    if (address.own) return own(request, address, { admitted, headers, holder }, client, serving);
     const ofRoot = /^(?:GET|HEAD)$/.test(method) ? rootFiles.get(pathOf(address.target)) : undefined;
     if (ofRoot === "nothing") return refuse(nothingThere, undefined, client, serving);
     const way = wayOf(address, headers, serving.settings);
@@ -134,7 +140,7 @@ const served = (
     if ("reason" in attach) return refuse(attach, way.upstream, client, serving);
     const { token } = admitted;
     const verdict = AccountGuard.guard({ method, url: way.url, server: way.server, token }, serving.settings);
-    const asked = { method, tenant: token?.name, target: address.target, token, wish, attach, ...way };
+    const asked = { method, tenant: token?.name, holder, target: address.target, token, wish, attach, ...way };
     return guarded(request, asked, verdict, client, serving);
   });
 
@@ -202,6 +208,7 @@ interface RoutedRequest
     Admitted {
   /** The provider's own path and query. */
   readonly target: string;
+  readonly holder: Holder;
   readonly wish: RouteWish;
   /** Its body may name a stored response, which belongs to the token that made it. */
   readonly isNaming: boolean;
@@ -217,12 +224,12 @@ const modelRequest = Effect.fnUntraced(function* (
   serving: RequestServing,
 ): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
   const { headers, method, outgoing, target, tenant, token, upstream, url, wish } = asked;
-  const body = yield* serving.bodies.read(request, client.invite);
+  const body = yield* serving.bodies.read(request, client.invite, asked.holder);
   // A copy of the body is kept for as long as a request that goes on with the response may have to be made of it.
   const copy = yield* Scope.fork(yield* Effect.scope);
   const keeps = mayGoOn(asked, serving.settings);
   const given = { method, url, headers, body, tenant };
-  const recognising = recognised(given, { isNaming: asked.isNaming, keeps }, serving);
+  const recognising = recognised(given, { holder: asked.holder, isNaming: asked.isNaming, keeps }, serving);
   // What is known of the body is let go here: a run may take minutes.
   const routed = Effect.flatMap(
     recognising,
@@ -281,13 +288,13 @@ const goesOn = new Derived(({ continueText, servers }: GatewaySettings): boolean
  */
 const recognised = Effect.fnUntraced(function* (
   request: RelayRequest & { readonly body: Bytes },
-  { isNaming, keeps }: { readonly isNaming: boolean; readonly keeps: boolean },
+  { holder, isNaming, keeps }: { readonly holder: Holder; readonly isNaming: boolean; readonly keeps: boolean },
   { bodies, owners }: RequestServing,
 ): Effect.fn.Return<Recognised | Refused | UnknownBody, BodyRefused, Scope.Scope> {
   const sent = request.body;
   const unknown = <Why extends UnknownBody>(why: Why) => (isNaming ? AccountGuard.unreadBody : why);
   const encoding = headerOf(request.headers, "content-encoding") ?? "";
-  const plain = isEncoded(encoding) ? yield* bodies.decoded(encoding, sent) : sent;
+  const plain = isEncoded(encoding) ? yield* bodies.decoded(encoding, sent, holder) : sent;
   if (plain === undefined) return unknown("not_an_object");
   const body = yield* knownBody(plain);
   if (typeof body === "string") return unknown(body);
@@ -361,14 +368,21 @@ const pageBodies = new BodyStore({ maxBodyBytes: pageBodyBytesMax, maxBodiesByte
 const own = (
   request: IncomingMessage,
   { target }: Address,
-  { admitted, headers }: Pick<RelayRequest, "headers"> & { readonly admitted: Admitted },
+  {
+    admitted,
+    headers,
+    holder,
+  }: Pick<RelayRequest, "headers"> & {
+    readonly admitted: Admitted;
+    readonly holder: Holder;
+  },
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
     const barred = forbidden(admitted.token, { own: target.startsWith("/metrics") ? "metrics" : "page" });
     if (barred !== undefined) return yield* refuse(barred, undefined, client, serving);
-    const body = hasBody(request) ? yield* pageBodies.read(request, client.invite) : undefined;
+    const body = hasBody(request) ? yield* pageBodies.read(request, client.invite, holder) : undefined;
     yield* serve(request, { headers, target, body }, client, serving);
   }).pipe(
     Effect.scoped,
@@ -393,7 +407,7 @@ const refuseBody = (
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.Effect<void> =>
-  reason === "broken" ? client.break : refuse(reason === "busy" ? busy : tooLong, upstream, client, serving);
+  reason === "broken" ? client.break : refuse(refusedBodies[reason], upstream, client, serving);
 
 const closing: Refused = { status: 503, reason: "closing", message: "The gateway is shutting down." };
 const tooLong: Refused = {
@@ -405,4 +419,29 @@ const busy: Refused = {
   status: 503,
   reason: "busy",
   message: "The gateway holds as many request bodies as it may; try again.",
+  headers: askAgain,
+};
+const shared: Refused = {
+  status: 429,
+  reason: "share",
+  message: "This client's request bodies take its whole share of the gateway's memory; try again.",
+  headers: askAgain,
+};
+const slow: Refused = {
+  status: 408,
+  reason: "slow",
+  message: "The request's body came more slowly than the gateway waits for; send it again.",
+  headers: askAgain,
+};
+const refusedBodies: Readonly<Record<Exclude<BodyRefused["reason"], "broken">, Refused>> = {
+  too_long: tooLong,
+  busy,
+  share: shared,
+  slow,
+};
+const tooManyConnections: Refused = {
+  status: 429,
+  reason: "share",
+  message: "This client has its whole share of the gateway's connections; try again once one of them is free.",
+  headers: [...askAgain, ["connection", "close"]],
 };

@@ -98,6 +98,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["provider-model"],
   ],
   gateway: [
+    ["limits"],
     ["clients", "workers"],
     ["config", "api", "log"],
     ["upstream"],

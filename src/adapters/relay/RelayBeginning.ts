@@ -11,6 +11,7 @@ import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { Tolerance } from "../../provider/Protocols.ts";
 import type { PrefillRule } from "../../provider/seam/Prefills.ts";
 import { fromReader } from "../../runtime/attempt/AsyncSource.ts";
+import { envelopeBytes } from "../../runtime/attempt/Reveal.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
 import { pullIn } from "../../runtime/contract/LazyStream.ts";
 import { Presence } from "../../runtime/contract/Presence.ts";
@@ -384,8 +385,9 @@ const runOptions = (
 
 const cursorOf = ({ cursor }: RelayPart): string | undefined => cursor;
 
-/** What is held of a part: its bytes, and its event where that is kept beside them. */
-const sizeOf = ({ bytes, decoded }: RelayPart): number => bytes.byteLength + 2 * (decoded?.event.data.length ?? 0);
+/** Bytes that a held part takes: its own, its decoded event if that is kept, and at least an envelope. */
+const sizeOf = ({ bytes, decoded }: RelayPart): number =>
+  Math.max(envelopeBytes, bytes.byteLength + 2 * (decoded?.event.data.length ?? 0));
 
 type RelaySourceContext = ConstructorParameters<typeof RelaySource>[0]["context"];
 

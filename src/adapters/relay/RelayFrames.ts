@@ -96,7 +96,7 @@ export class RelayFrames {
     if (this.#pendingBytes === 0) this.#pending = [chunk];
     else this.#pending.push(chunk);
     this.#pendingBytes += chunk.byteLength;
-    return this.#cut(this.#decoder.push(chunk));
+    return keepAlivesJoined(this.#cut(this.#decoder.push(chunk)));
   }
 
   /** The bytes have ended cleanly: gives the last parts (with all remaining bytes if the response is whole), and how it ended. */
@@ -258,6 +258,32 @@ const relayedOf = (came: CursorPart, bytes: RelayPart["bytes"], keeps: boolean, 
   if (!keeps) return relayed;
   return fold === undefined ? { ...relayed, decoded: came } : { ...relayed, decoded: came, fold };
 };
+
+/**
+ * Joins keep-alives that came together, except for the first: a clock tells one keep-alive from several, and no more. Parts with a
+ * cursor stay apart.
+ */
+const keepAlivesJoined = (parts: ReadonlyArray<RelayPart>): ReadonlyArray<RelayPart> => {
+  if (parts.length < 3 || !parts.some(joinsBefore)) return parts;
+  const out: Array<RelayPart> = [];
+  let begin = 0;
+  for (let index = 1; index <= parts.length; index++) {
+    const part = parts[index];
+    if (part !== undefined && joinsBefore(part, index, parts)) continue;
+    const first = parts[begin];
+    const bytes = parts.slice(begin, index).map((one) => one.bytes);
+    if (first !== undefined) out.push(bytes.length === 1 ? first : { ...first, bytes: joined(bytes) });
+    begin = index;
+  }
+  return out;
+};
+
+/** Whether a part is at least the third of a run of equal keep-alives. */
+const joinsBefore = (part: RelayPart, index: number, parts: ReadonlyArray<RelayPart>): boolean =>
+  part.observation.keep_alive && isSameKeepAlive(part, parts[index - 1]) && isSameKeepAlive(part, parts[index - 2]);
+
+const isSameKeepAlive = (part: RelayPart, before: RelayPart | undefined): boolean =>
+  before?.observation === part.observation && part.cursor === undefined && before.cursor === undefined;
 
 /** The line ends that an event lacks, of which the bytes ended too soon. */
 const lineEnds = (event: Uint8Array): Uint8Array<ArrayBuffer> => {

@@ -12,7 +12,13 @@ import { none, type Observation, text } from "../../domain/Observation.ts";
 import { classifyResponse } from "../../failure/FailureClassifier.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
 import { document as notStreamed, unreadable } from "../../provider/stream/Resume.ts";
-import { afterMicrotasks, type Polled, type PolledReader, readAheadMax } from "../../runtime/attempt/AsyncSource.ts";
+import {
+  afterMicrotasks,
+  inNextTurn,
+  type Polled,
+  type PolledReader,
+  readAheadMax,
+} from "../../runtime/attempt/AsyncSource.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
 import { emptyEnd } from "./document/EmptyDocument.ts";
 import { type BodyFrames, RelayFrames, type RelayPart } from "./RelayFrames.ts";
@@ -29,6 +35,7 @@ import {
   recordOf,
   relayError,
 } from "./RelayTransport.ts";
+import { Slices } from "./Slices.ts";
 import type { RelaySeam } from "./seam/RelaySeam.ts";
 import { SeamFrames } from "./seam/SeamFrames.ts";
 import { readDocument, readRefusal, textOf, type WithTimeout } from "./WholeBody.ts";
@@ -69,6 +76,10 @@ export class RelaySource implements PolledReader<RelayPart> {
   #head: RelayHead | undefined;
   /** The body without promises, where its transport has it so. */
   #arrivals: Arrivals | undefined;
+  /** Bytes that have arrived and are not cut yet. */
+  readonly #slices = new Slices();
+  /** The next turn of the event loop is waited for. */
+  #turning = false;
   #ready: Array<RelayPart> = [];
   #ended = false;
   /** Told once the parts before it were taken. */
@@ -136,6 +147,12 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#wake = wake;
     if (this.#awaits) return;
     const { coming } = this.#exchange;
+    if (!this.#slices.isEmpty && this.#frames.failed === undefined) {
+      if (!this.#turning) inNextTurn(this.#turned);
+      this.#turning = true;
+      return;
+    }
+    this.#slices.renew();
     if (this.#head === undefined && coming !== undefined) coming.wait(this.#woken);
     else if (this.#arrivals !== undefined && this.#frames.failed === undefined) this.#arrivals.wait(this.#woken);
     else this.#await(this.#read());
@@ -152,18 +169,36 @@ export class RelaySource implements PolledReader<RelayPart> {
   #advanced(): boolean {
     if (this.#frames.failed !== undefined) return false;
     try {
+      if (!this.#slices.isEmpty) return this.#tookSlice();
       const polled = this.#head === undefined ? this.#exchange.coming?.pollHead() : this.#arrivals?.poll();
       if (polled === undefined) return false;
       if (polled._tag === "error") throw polled.error;
       const more =
         polled._tag === "head"
           ? this.#opened(polled.head)
-          : this.#take(polled._tag === "chunk" ? polled.chunk : undefined);
+          : this.#arrived(polled._tag === "chunk" ? polled.chunk : undefined);
       if (more !== undefined) this.#await(more);
     } catch (error) {
       this.#failure = { error };
     }
     return true;
+  }
+
+  /** Cuts what may still be cut in this turn; false if that must wait for the next one. */
+  #tookSlice(): boolean {
+    const slice = this.#slices.next();
+    if (slice === undefined) return false;
+    const more = this.#take([slice]);
+    if (more !== undefined) this.#await(more);
+    return true;
+  }
+
+  /** Cuts what has arrived, as far as it may be cut in this turn. */
+  #arrived(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): Promise<void> | undefined {
+    if (chunks === undefined || this.#streamsDocument) return this.#take(chunks);
+    this.#slices.add(chunks);
+    const slice = this.#slices.next();
+    return slice === undefined ? undefined : this.#take([slice]);
   }
 
   /** Goes on once a promise is done. */
@@ -180,6 +215,13 @@ export class RelaySource implements PolledReader<RelayPart> {
     );
   }
 
+  /** Another turn of the event loop: more may be cut. */
+  readonly #turned = (): void => {
+    this.#turning = false;
+    this.#slices.renew();
+    this.#woken();
+  };
+
   readonly #woken = (): void => {
     const wake = this.#wake;
     this.#wake = undefined;
@@ -191,8 +233,8 @@ export class RelaySource implements PolledReader<RelayPart> {
     if (this.#head === undefined) await this.#opened(await this.#exchange.head());
     while (this.#failure === undefined && !this.#ended) {
       if (this.#frames.failed !== undefined) await this.#behindFailure();
-      else if (this.#arrivals !== undefined || this.#ready.length >= readAheadMax) return;
-      else await this.#take(await this.#exchange.read());
+      else if (this.#arrivals !== undefined || this.#ready.length >= readAheadMax || !this.#slices.isEmpty) return;
+      else await this.#arrived(await this.#exchange.read());
       if (this.#ready.length > 0) this.#wakesSoon();
     }
   }
@@ -286,7 +328,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     }
     if (this.#unproven !== undefined && failure?.kind === "protocol" && failure.reason === "not_a_stream") {
       // The content type proves little: a stream may come under a document's type, so the first bytes decide.
-      const first = this.#unproven;
+      const first = [...this.#unproven, ...this.#slices.rest()];
       this.#unproven = undefined;
       if (this.#head === undefined || mayStream(plain(this.#head))) return this.#refuse(first);
       return this.#openDocument(this.#head, first);
@@ -320,6 +362,17 @@ export class RelaySource implements PolledReader<RelayPart> {
   async #drain(): Promise<void> {
     let bytes = this.#frames.behindBytes;
     while (this.#failure === undefined && bytes <= behindBytesMax) {
+      const slice = this.#slices.next();
+      if (slice !== undefined) {
+        bytes += slice.byteLength;
+        this.#frames.push(slice);
+        continue;
+      }
+      if (!this.#slices.isEmpty) {
+        await new Promise<void>(inNextTurn);
+        this.#slices.renew();
+        continue;
+      }
       const chunks = await this.#exchange.read();
       if (this.#failure !== undefined) return;
       if (chunks === undefined) {
@@ -327,10 +380,7 @@ export class RelaySource implements PolledReader<RelayPart> {
         this.#frames.end();
         return;
       }
-      for (const chunk of chunks) {
-        bytes += chunk.byteLength;
-        this.#frames.push(chunk);
-      }
+      this.#slices.add(chunks);
     }
   }
 

@@ -6,6 +6,7 @@ import { Context, Effect, Metric } from "effect";
 import { PrometheusMetrics } from "effect/observability";
 import type { PathStatus } from "../../paths/Paths.ts";
 import { pathStanding, pathStandings } from "../../story/PathWords.ts";
+import { maxDescriptors, openDescriptors } from "../limits/Descriptors.ts";
 import { type MetricRows, registryOf, rowsOf } from "./MetricRows.ts";
 import { inOrder } from "./PathList.ts";
 import type { StoreState } from "./StoreHealth.ts";
@@ -76,6 +77,7 @@ const ofProcess = (
     ["nodejs_heap_size_used_bytes", "Heap in use", memory.heapUsed],
     ["nodejs_heap_size_total_bytes", "Heap in all", memory.heapTotal],
     ["nodejs_external_memory_bytes", "Memory of buffers outside of the heap", memory.external],
+    ...ofDescriptors(),
     ...(status === undefined ? [] : ofTraffic(status)),
     ...(store === undefined ? [] : ofStore(store)),
   ] as const) {
@@ -109,6 +111,14 @@ const ofPaths = (paths: ReadonlyArray<PathStatus>, context: Context.Context<neve
   }
   const waiting = paths.reduce((sum, path) => sum + path.waiting, 0);
   gauge("stream_recovery_gateway_waiting_runs", "Runs that wait for a way or a cooldown", {}, waiting);
+};
+
+const ofDescriptors = () => {
+  const [open, max] = [openDescriptors(), maxDescriptors()];
+  return [
+    ...(open === undefined ? [] : [["process_open_fds", "File descriptors that are open", open] as const]),
+    ...(max === undefined ? [] : [["process_max_fds", "File descriptors that may be open", max] as const]),
+  ];
 };
 
 const ofStore = ({ writes }: StoreState) =>

@@ -5,6 +5,7 @@ import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts"
 import type { Recalled, ToldClient } from "../../adapters/relay/RelayRepeats.ts";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { WireProtocol } from "../../provider/Protocols.ts";
+import { isOutOfDescriptors } from "../limits/Descriptors.ts";
 import type { Treatment } from "./ClientRow.ts";
 import { codeOf, messageOf } from "./GivenUpWords.ts";
 import { saysPassing } from "./PassingWords.ts";
@@ -25,13 +26,14 @@ export interface GivenUpRefusal {
 
 /**
  * Whether the gateway gave a run up, so that its client must not ask again: what was retried, and what broke without a response
- * of the provider. A provider's refusal that was not retried passes unchanged, and a gateway that closes or cannot record says so
- * by a 503.
+ * of the provider. A provider's refusal that was not retried passes unchanged, and a gateway that closes, cannot record or cannot
+ * open a connection says so by a 503.
  *
  * @param repeated the request repeats one whose run has retried, so that nothing of its budget may be left
  */
 export const isGivenUp = (error: RelayInterrupted, repeated: boolean): boolean => {
-  const { attempts, reason, response, rule } = error;
+  const { attempts, failure, reason, response, rule } = error;
+  if (isOutOfDescriptors(failure)) return false;
   if (rule === "lifecycle_closed" || reason === "refused" || reason === "record_failed") return false;
   if (rule === "user_cancelled" || rule === "caller_interrupted") return false;
   if (response === undefined) return true;

@@ -4,6 +4,13 @@
 import { Context, Effect, Schema } from "effect";
 import { classify } from "../../failure/FailureClassifier.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
+import {
+  askAgain,
+  type FailureSeen,
+  isOutOfDescriptors,
+  outOfDescriptors,
+  reportOutOfDescriptors,
+} from "../limits/Descriptors.ts";
 import { labelsOf } from "../log/Defect.ts";
 import type { Refused } from "../routing/Admission.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
@@ -39,7 +46,7 @@ export const pass = (
             ...labelsOf(error),
             ...(code === undefined ? {} : { code }),
           }),
-          client.begun ? client.break : Effect.sync(() => client.refuse(refusalOf(reason, code), name)),
+          client.begun ? client.break : refused({ code, kind: failure }, reason, name, client),
         );
       }),
       Effect.onInterrupt(() => client.break),
@@ -75,6 +82,18 @@ const copied = Effect.fnUntraced(function* (body: PassedResponse["body"], client
 
 /** A body that is given up may still fail: that no longer matters. */
 const ignored = (): void => undefined;
+
+const refused = (
+  failure: FailureSeen,
+  reason: PassFailed["reason"],
+  name: UpstreamName,
+  client: ClientResponse,
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const isOwn = isOutOfDescriptors(failure);
+    client.refuse(isOwn ? { ...outOfDescriptors, headers: askAgain } : refusalOf(reason, failure.code), name);
+    return isOwn ? reportOutOfDescriptors : Effect.void;
+  });
 
 /** What a client is told: the code of the error too, by which a wrong address and a wrong certificate are told apart. */
 const refusalOf = (reason: PassFailed["reason"], code: string | undefined): Refused => {

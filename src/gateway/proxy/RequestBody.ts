@@ -3,24 +3,35 @@
  * others as they come, counted.
  */
 import type { IncomingMessage } from "node:http";
-import { Effect, Schema, Scope, Semaphore } from "effect";
+import { Clock, Effect, Schema, Scope, Semaphore } from "effect";
+import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
 import type { GatewayLimits } from "../config/GatewayOptions.ts";
+import { type Holder, Shares } from "../limits/Shares.ts";
 import { type Bytes, decodedBody } from "../upstream/ContentDecoding.ts";
 import { GatheredBody, joined } from "./GatheredBody.ts";
 
-/** A body that is not taken: it is longer than its limit, all together are, or the client went away while it sent it. */
+/**
+ * A body that is not taken: it is longer than its limit, all together are, those of its client are more than its share, it comes too
+ * slowly, or the client went away while it sent it.
+ */
 export class BodyRefused extends Schema.TaggedError<BodyRefused>()("BodyRefused", {
-  reason: Schema.Literals(["too_long", "busy", "broken"]),
+  reason: Schema.Literals(["too_long", "busy", "share", "slow", "broken"]),
 }) {}
 
 /** Most bodies that are decoded at one time: as many as Node's thread pool has threads by default. */
 export const decodingMax = 4;
 
+/** How often it is looked at whether a body comes, in milliseconds: a bad line may bring nothing for some seconds. */
+export const uploadGraceMs = 20_000;
+
+/** Least bytes of a body per second, over `uploadGraceMs`: the slowest lines carry ten times as much. */
+export const uploadBytesPerSecondMin = 64;
+
 /** Bodies that are kept at one time. */
 export class BodyStore {
   #limits: Pick<GatewayLimits, "maxBodyBytes" | "maxBodiesBytes">;
   readonly #decoding = Semaphore.makeUnsafe(decodingMax);
-  #kept = 0;
+  readonly #shares = new Shares();
 
   /** @param limits of one body and of all, in bytes */
   constructor(limits: Pick<GatewayLimits, "maxBodyBytes" | "maxBodiesBytes">) {
@@ -34,16 +45,17 @@ export class BodyStore {
 
   /** Bytes that are kept now. */
   get kept(): number {
-    return this.#kept;
+    return this.#shares.total;
   }
 
   /**
    * Reads a body; it counts until the scope is closed.
    *
    * @param invite called before the first byte is read, and not where the body's own length refuses it
+   * @param holder whose body it is
    */
-  read(request: IncomingMessage, invite: () => void): Effect.Effect<Bytes, BodyRefused, Scope.Scope> {
-    return Effect.flatMap(this.#account, (take) => {
+  read(request: IncomingMessage, invite: () => void, holder?: Holder): Effect.Effect<Bytes, BodyRefused, Scope.Scope> {
+    return Effect.flatMap(this.#account(holder), (take) => {
       if (Number(request.headers["content-length"] ?? 0) > this.#limits.maxBodyBytes)
         return Effect.fail(new BodyRefused({ reason: "too_long" }));
       invite();
@@ -56,10 +68,11 @@ export class BodyStore {
    * closed: a few bytes may stand for gigabytes.
    *
    * @param encoding the request's `content-encoding`
+   * @param holder whose body it is
    * @returns undefined for an encoding that is not known, and for bytes that are not of it
    */
-  decoded(encoding: string, body: Bytes): Effect.Effect<Bytes | undefined, BodyRefused, Scope.Scope> {
-    return Effect.flatMap(this.#account, (take) =>
+  decoded(encoding: string, body: Bytes, holder?: Holder): Effect.Effect<Bytes | undefined, BodyRefused, Scope.Scope> {
+    return Effect.flatMap(this.#account(holder), (take) =>
       this.#decoding.withPermit(
         Effect.flatMap(
           Effect.promise((signal) => decodedBody(encoding, body, take, signal)),
@@ -73,53 +86,79 @@ export class BodyStore {
   }
 
   /** Counts bytes for as long as a scope is open; refuses those beyond a limit. */
-  readonly #account: Effect.Effect<TakeBytes, never, Scope.Scope> = Effect.suspend(() => {
-    let held = 0;
-    const take: TakeBytes = (bytes) => {
-      if (held + bytes > this.#limits.maxBodyBytes) return "too_long";
-      if (this.#kept + bytes > this.#limits.maxBodiesBytes) return "busy";
-      held += bytes;
-      this.#kept += bytes;
-      return undefined;
-    };
-    const release = Effect.sync(() => {
-      this.#kept -= held;
+  #account(holder: Holder): Effect.Effect<TakeBytes, never, Scope.Scope> {
+    return Effect.suspend(() => {
+      let held = 0;
+      const take: TakeBytes = (bytes) => {
+        const { maxBodiesBytes, maxBodyBytes } = this.#limits;
+        if (held + bytes > maxBodyBytes) return "too_long";
+        if (this.#shares.total + bytes > maxBodiesBytes) return "busy";
+        // A client's only body may be as long as any.
+        const isOnly = this.#shares.of(holder) === held;
+        if (!this.#shares.mayHold(holder, bytes, maxBodiesBytes, isOnly)) return "share";
+        held += bytes;
+        this.#shares.add(holder, bytes);
+        return undefined;
+      };
+      const release = Effect.sync(() => this.#shares.add(holder, -held));
+      // `Effect.addFinalizer` would copy all services of the request, which this one needs none of.
+      return Effect.flatMap(Effect.scope, (scope) => Effect.as(Scope.addFinalizer(scope, release), take));
     });
-    // `Effect.addFinalizer` would copy all services of the request, which this one needs none of.
-    return Effect.flatMap(Effect.scope, (scope) => Effect.as(Scope.addFinalizer(scope, release), take));
-  });
+  }
 }
 
 /** Counts bytes; gives why they are too many. */
-type TakeBytes = (bytes: number) => "too_long" | "busy" | undefined;
+type TakeBytes = (bytes: number) => "too_long" | "busy" | "share" | undefined;
 
 const gathered = (request: IncomingMessage, take: TakeBytes): Effect.Effect<Bytes, BodyRefused> =>
-  Effect.flatten(
-    Effect.callback<Effect.Effect<Bytes>, BodyRefused>((resume) => {
-      const body = new GatheredBody(Number(request.headers["content-length"] ?? 0));
-      const over = () => {
-        request.off("data", data).off("end", end).off("close", broken).off("error", broken);
-        // What still comes is left in the socket, until the response to its sender has been written.
-        request.pause();
-      };
-      const fail = (reason: BodyRefused["reason"]) => {
-        over();
-        resume(Effect.fail(new BodyRefused({ reason })));
-      };
-      const data = (chunk: Buffer) => {
-        const refused = take(chunk.byteLength);
-        if (refused === undefined) body.take(chunk);
-        else fail(refused);
-      };
-      const end = () => {
-        over();
-        resume(Effect.succeed(body.whole));
-      };
-      const broken = () => fail("broken");
-      request.on("data", data).on("end", end).on("close", broken).on("error", broken);
-      return Effect.sync(over);
-    }),
-  );
+  Effect.flatMap(Clock.Clock, (clock) => Effect.flatten(gathering(request, take, Deadlines.of(clock))));
+
+const gathering = (
+  request: IncomingMessage,
+  take: TakeBytes,
+  deadlines: Deadlines,
+): Effect.Effect<Effect.Effect<Bytes>, BodyRefused> =>
+  Effect.callback<Effect.Effect<Bytes>, BodyRefused>((resume) => {
+    const body = new GatheredBody(Number(request.headers["content-length"] ?? 0));
+    let came = 0;
+    let isOver = false;
+    const look: Deadline = { act: () => looked(), at: 0, place: -1 };
+    const over = () => {
+      isOver = true;
+      deadlines.clear(look);
+      request.off("data", data).off("end", end).off("close", broken).off("error", broken);
+      // What still comes is left in the socket, until the response to its sender has been written.
+      request.pause();
+    };
+    const fail = (reason: BodyRefused["reason"]) => {
+      over();
+      resume(Effect.fail(new BodyRefused({ reason })));
+    };
+    const looked = () => {
+      // A process that was stopped meanwhile has read nothing, whatever came.
+      const isLate = deadlines.now() - look.at > uploadGraceMs;
+      if (!isLate && came < (uploadBytesPerSecondMin * uploadGraceMs) / 1_000) return fail("slow");
+      came = 0;
+      deadlines.set(look, deadlines.now() + uploadGraceMs);
+    };
+    const data = (chunk: Buffer) => {
+      came += chunk.byteLength;
+      const refused = take(chunk.byteLength);
+      if (refused === undefined) body.take(chunk);
+      else fail(refused);
+    };
+    const end = () => {
+      over();
+      resume(Effect.succeed(body.whole));
+    };
+    const broken = () => fail("broken");
+    // Most bodies have come whole by then, and need no deadline.
+    setImmediate(() => {
+      if (!isOver) deadlines.set(look, deadlines.now() + uploadGraceMs);
+    });
+    request.on("data", data).on("end", end).on("close", broken).on("error", broken);
+    return Effect.sync(over);
+  });
 
 /** Whether a request has a body at all (RFC 9112, 6.3). */
 export const hasBody = ({ headers }: IncomingMessage): boolean =>

@@ -14,6 +14,7 @@ import type { RelayRefusal } from "../../adapters/relay/RelayTransport.ts";
 import { type GivenUp, givenUp, isGivenUp, isLeftToClient, recalled, refusalOf } from "../clients/GivenUp.ts";
 import type { Manner } from "../clients/Manner.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
+import { askAgain, isOutOfDescriptors, outOfDescriptors, reportOutOfDescriptors } from "../limits/Descriptors.ts";
 import type { Refused } from "../routing/Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 
@@ -49,13 +50,27 @@ const remembering = Effect.fnUntraced(function* (request: EndedRequest, repeats:
 /** Ends a response of which nothing has left. */
 export const beforeHead = Effect.fnUntraced(function* (error: RelayInterrupted, request: EndedRequest) {
   const { client, upstream } = request;
+  if (isOutOfDescriptors(error.failure)) return yield* outOfRoom(error, request);
   if (error.again_ms !== undefined) return waitsStill(error, error.again_ms, request);
   if (isGivenUp(error, error.retry_of !== undefined)) return refuse(request, yield* remembered(error, request));
   // A client that is there has not cancelled by itself, and asks again where it is told of a fault that passes.
   if (isCancelled(error)) return refuse(request, givenUp(error));
   if (error.response !== undefined) return yield* handedOn(error.response, error.headers, client);
-  client.refuse({ status: 503, reason: "unavailable", message: error.message }, upstream, error.headers);
+  client.refuse({ status: 503, reason: "unavailable", message: error.message }, upstream, [
+    ...(error.reason === "record_failed" ? askAgain : []),
+    ...error.headers,
+  ]);
 });
+
+/** The gateway itself had no descriptor for a connection: the request is as good as before, and its repeat is not answered from memory. */
+const outOfRoom = (error: RelayInterrupted, { client, upstream }: EndedRequest): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { code, kind } = error.failure;
+    client.access.learned({ failure: kind, code });
+    const named = code === undefined ? [] : [["x-recovery-code", code] as const];
+    client.refuse(outOfDescriptors, upstream, [...askAgain, ...error.headers, ...named]);
+    return reportOutOfDescriptors;
+  });
 
 /**
  * Ends a response whose head has left. A gateway that closes, or cannot record, breaks the connection: its client is to ask again.
@@ -111,8 +126,8 @@ const waitsStill = (error: RelayInterrupted, againMs: number, { client, upstream
 const isCancelled = ({ rule }: RelayInterrupted): boolean => rule === "user_cancelled";
 
 /** The run ended by this gateway's own doing, which says nothing of the request. */
-const isOfGateway = ({ reason, rule }: RelayInterrupted): boolean =>
-  rule === "lifecycle_closed" || reason === "refused" || reason === "record_failed";
+const isOfGateway = ({ failure, reason, rule }: RelayInterrupted): boolean =>
+  isOutOfDescriptors(failure) || rule === "lifecycle_closed" || reason === "refused" || reason === "record_failed";
 
 /** Remembers what the client of a run that ended before its head would have been told, where it has none. */
 export const unheard = (error: RelayInterrupted, request: EndedRequest<unknown>): Effect.Effect<void> =>

@@ -23,6 +23,8 @@ export const refusedReasons = [
   "origin",
   "body",
   "busy",
+  "share",
+  "slow",
   "closing",
   "target",
   "address",
@@ -57,7 +59,7 @@ export type RefusedReason = (typeof refusedReasons)[number];
 
 /** A request that may not go on, and why, in words for the person who set the client up. */
 export interface Refused {
-  readonly status: 400 | 401 | 403 | 404 | 405 | 410 | 413 | 426 | 429 | 500 | 501 | 502 | 503 | 504;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 410 | 413 | 426 | 429 | 500 | 501 | 502 | 503 | 504;
   readonly reason: RefusedReason;
   readonly message: string;
   /** The code of the error in a document of OpenAI's; left out, it is the reason. */

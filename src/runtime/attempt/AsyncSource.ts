@@ -179,3 +179,9 @@ class Reader<A> implements PolledReader<A> {
 /** Called from a microtask, nextTick runs when the microtasks are done; elsewhere than in Node the next microtask must do. */
 export const afterMicrotasks: (run: () => void) => void =
   typeof process === "undefined" ? queueMicrotask : (run) => process.nextTick(run);
+
+/** Runs in the next turn of the event loop, after what others wait for. */
+export const inNextTurn = (run: () => void): void => {
+  if (typeof setImmediate === "undefined") setTimeout(run, 0);
+  else setImmediate(run);
+};

@@ -18,6 +18,8 @@ type Taken<P> = Effect.Effect<readonly [RunEvent<P>, ...Array<RunEvent<P>>], Run
 
 /** Parts that have arrived and were not taken. */
 export interface Slot<P> {
+  /** They continue what was handed over just now, and leave in a later turn of the event loop. */
+  readonly inNextTurn: boolean;
   /**
    * Puts on record what must be there before the hand-over, and says whether the parts may leave; undefined where nothing must
    * be there. Each pull waits for the one write, also for one that an interrupted pull has begun.
@@ -118,7 +120,8 @@ export class Handoff<P> {
       this.#queue = undefined;
       return this.#leave(queue);
     }
-    if (this.#slot !== undefined) return this.#takeSlot(this.#slot);
+    const slot = this.#slot;
+    if (slot !== undefined) return slot.inNextTurn ? this.#takeLater(slot) : this.#takeSlot(slot);
     if (this.#end === undefined) return this.#awaited;
     // The run may be kept for its calls, and must not keep a buffer with it (L11).
     this.#tee = undefined;
@@ -133,6 +136,13 @@ export class Handoff<P> {
       if (this.#waiting === resume) this.#waiting = undefined;
     });
   });
+
+  #takeLater(slot: Slot<P>): Taken<P> {
+    return Effect.andThen(
+      Effect.yieldNow,
+      Effect.suspend(() => (this.#slot === slot ? this.#takeSlot(slot) : this.take)),
+    );
+  }
 
   #takeSlot(slot: Slot<P>): Taken<P> {
     const record = slot.record();

@@ -44,6 +44,9 @@ interface Transit<P> extends Batch<P> {
   record?: Deferred.Deferred<boolean> | undefined;
 }
 
+/** Most parts that are handed over in one turn of the event loop: what was held may be many more. */
+export const turnPartsMax = 512;
+
 /** The parts of one attempt on their way to the caller. */
 export class PartFlow<P> {
   readonly #host: FlowHost<P>;
@@ -53,8 +56,8 @@ export class PartFlow<P> {
   #lastTextOrdinal = 0;
   #hasShown = false;
   #inSlot: Transit<P> | undefined;
-  /** Parts that came although the slot is full: a hold has ended while its reader was busy. They are next in the slot. */
-  #next: Transit<P> | undefined;
+  /** Parts that wait for the slot: a hold has ended while its reader was busy, or gave more than fit in one turn. */
+  #next: Array<Transit<P>> = [];
   #frozen: ReadonlyArray<Transit<P>> = noParts;
   /** The newest write, which may be over. */
   #lastWrite: Deferred.Deferred<boolean> | undefined;
@@ -124,9 +127,9 @@ export class PartFlow<P> {
   #untaken(): Batch<P> {
     this.#host.handoff.clear();
     const isOwed = this.#inSlot?.counted !== "no";
-    const untaken = [isOwed ? undefined : this.#inSlot, this.#next].flatMap((transit) => transit ?? []);
+    const untaken = isOwed || this.#inSlot === undefined ? this.#next : [this.#inSlot, ...this.#next];
     if (!isOwed) this.#inSlot = undefined;
-    this.#next = undefined;
+    this.#next = [];
     return {
       parts: untaken.flatMap((transit) => transit.parts),
       observations: untaken.flatMap((transit) => transit.observations),
@@ -154,7 +157,13 @@ export class PartFlow<P> {
   #offer(batch: Batch<P>): void {
     const transit: Transit<P> = { parts: batch.parts, observations: batch.observations, counted: "no" };
     if (this.#inSlot !== undefined) {
-      this.#next = this.#next === undefined ? transit : joined(this.#next, transit);
+      const last = this.#next.pop();
+      this.#next.push(...(last === undefined ? cut(transit) : cut(joined(last, transit))));
+      return;
+    }
+    if (transit.parts.length > turnPartsMax) {
+      this.#next = cut(transit);
+      this.#putNext(false);
       return;
     }
     const { handoff } = this.#host;
@@ -166,9 +175,16 @@ export class PartFlow<P> {
     this.#put(transit);
   }
 
-  #put(transit: Transit<P>): void {
+  /** Puts what waits first into the slot. Says whether something waited. */
+  #putNext(inNextTurn: boolean): boolean {
+    const next = this.#next.shift();
+    if (next !== undefined) this.#put(next, inNextTurn);
+    return next !== undefined;
+  }
+
+  #put(transit: Transit<P>, inNextTurn = false): void {
     this.#inSlot = transit;
-    this.#host.handoff.put(this.#slot(transit));
+    this.#host.handoff.put(this.#slot(transit, inNextTurn));
   }
 
   /** Keeps parts that came directly before the failure: they were seen, not shown. */
@@ -180,10 +196,10 @@ export class PartFlow<P> {
 
   /** Takes back what was not handed over, with what was held, and counts it as decoded. */
   freeze(held: Batch<P>): void {
-    const waiting = [this.#inSlot, this.#next].flatMap((transit) => transit ?? []);
+    const waiting = this.#inSlot === undefined ? this.#next : [this.#inSlot, ...this.#next];
     if (waiting.length > 0) this.#frozen = [...waiting, ...this.#frozen];
     this.#inSlot = undefined;
-    this.#next = undefined;
+    this.#next = [];
     this.#host.handoff.clear();
     if (held.parts.length > 0) this.#frozen = [...this.#frozen, { ...held, counted: "no" }];
     for (const transit of this.#frozen) this.#countDecoded(transit);
@@ -268,8 +284,9 @@ export class PartFlow<P> {
     return record;
   }
 
-  #slot(transit: Transit<P>): Slot<P> {
+  #slot(transit: Transit<P>, inNextTurn: boolean): Slot<P> {
     return {
+      inNextTurn,
       record: () => {
         if (transit.record !== undefined) return Deferred.await(transit.record);
         if (!this.#raises(transit)) return undefined;
@@ -283,10 +300,7 @@ export class PartFlow<P> {
         return this.#events(transit);
       },
       taken: () => {
-        const next = this.#next;
-        this.#next = undefined;
-        if (next === undefined) this.#owner.taken();
-        else this.#put(next);
+        if (!this.#putNext(true)) this.#owner.taken();
       },
     };
   }
@@ -359,6 +373,18 @@ const joined = <P>(first: Transit<P>, second: Batch<P>): Transit<P> => ({
   observations: [...first.observations, ...second.observations],
   counted: "no",
 });
+
+/** Cuts parts that were not counted yet into what one turn may hand over. */
+const cut = <P>(transit: Transit<P>): Array<Transit<P>> => {
+  const { observations, parts } = transit;
+  if (parts.length <= turnPartsMax) return [transit];
+  const pieces: Array<Transit<P>> = [];
+  for (let at = 0; at < parts.length; at += turnPartsMax) {
+    const end = at + turnPartsMax;
+    pieces.push({ parts: parts.slice(at, end), observations: observations.slice(at, end), counted: "no" });
+  }
+  return pieces;
+};
 
 /** Shared by all attempts that have nothing frozen. */
 const noParts: ReadonlyArray<never> = [];

@@ -2,10 +2,12 @@
  * Names what is counted and measured of runs, as Effect metrics.
  *
  * Attributes are of few values only: the provider and model as the caller names them, at most `modelLabelsMax` of them, and
- * words of this package. Nothing that a provider sent becomes one.
+ * words of this package. Nothing that a provider sent becomes one. A model has series if it is configured or has completed a
+ * request; histograms, which are many series each, have no model.
  */
 import * as Context from "effect/Context";
 import * as Metric from "effect/Metric";
+import * as Predicate from "effect/Predicate";
 import type { Provider } from "../../domain/RunFacts.ts";
 
 /** Attributes of one measurement; those that are undefined are left out. */
@@ -125,28 +127,33 @@ export const timeToFirstProgress = seconds("time_to_first_progress", "From an at
 export const recoveryTime = seconds("recovery_time", "From a failure to the next progress of its run");
 
 /**
- * Most pairs of provider and model that have series of their own in one registry; further ones share one. A series lives as
- * long as its process, and a gateway's clients name their models themselves (L11).
+ * Most pairs of provider and model that have series of their own in one registry; beyond, the one that was used longest ago gives its
+ * place up. A gateway's clients name their models themselves (L11).
  */
 export const modelLabelsMax = 128;
 
-/** What stands for every provider's further models. */
+/** The label of every model without series of its own. */
 export const otherModel = "other";
 
 /** Most names of providers among them. */
 const providerLabelsMax = 32;
 
+/** One metric with one set of attributes beside the labels. */
+interface Series {
+  readonly metric: Metric.Metric<number, unknown>;
+  readonly make: Maker;
+  readonly attributes: MeasureAttributes;
+}
+
 /** What is known of the series of one registry. */
 interface Registered {
   readonly providers: Set<string>;
-  readonly pairs: Set<string>;
-  /** What every measurement of a run has, by provider and model: those with a place only. */
-  readonly labels: Map<string, Map<string | undefined, MeasureAttributes>>;
-  /**
-   * The metrics that were updated, each with its attributes, by the labels beside them: as many as the registry has series of them. The
-   * labels of a name without a place are a run's own, and go with it.
-   */
-  readonly series: WeakMap<MeasureAttributes, Map<string, Metric.Metric<number, unknown>>>;
+  /** The labels of models with series of their own, the one that was used longest ago first. */
+  readonly models: Map<string, MeasureAttributes>;
+  /** The labels without a model of their own, by provider and model: none or `other`. */
+  readonly others: Map<string, MeasureAttributes>;
+  /** The metrics that were updated, by the labels beside them: as many as the registry has series of them. */
+  readonly series: WeakMap<MeasureAttributes, Map<string, Series>>;
 }
 
 /** Each program has a registry of its own. */
@@ -156,7 +163,7 @@ const registeredIn = (context: Context.Context<never>): Registered => {
   const registry = Context.get(context, Metric.MetricRegistry);
   const found = registered.get(registry);
   if (found !== undefined) return found;
-  const made: Registered = { providers: new Set(), pairs: new Set(), labels: new Map(), series: new WeakMap() };
+  const made: Registered = { providers: new Set(), models: new Map(), others: new Map(), series: new WeakMap() };
   registered.set(registry, made);
   return made;
 };
@@ -168,22 +175,67 @@ export const providerAttributes = (provider: Provider): MeasureAttributes => ({
 });
 
 /**
- * The attributes that every measurement of a run has: its names, as long as there is room for their series.
+ * The attributes that every measurement of a run has: its provider, and its model if that has series of its own.
  *
  * @param context holds the registry of the program that runs
+ * @param admits the model is configured or has completed a request: it gets series
  */
-export const providerLabels = ({ id, model }: Provider, context: Context.Context<never>): MeasureAttributes => {
+export const providerLabels = (
+  { id, model }: Provider,
+  context: Context.Context<never>,
+  admits = false,
+): MeasureAttributes => {
   const names = registeredIn(context);
-  const found = names.labels.get(id)?.get(model);
-  if (found !== undefined) return found;
   const named = taken(names.providers, id, providerLabelsMax) ? id : otherModel;
-  const own = model === undefined || taken(names.pairs, JSON.stringify([named, model]), modelLabelsMax);
-  const labels = { "gen_ai.provider.name": named, "gen_ai.request.model": own ? model : otherModel };
-  if (named === id && own) {
-    const models = names.labels.get(id) ?? new Map<string | undefined, MeasureAttributes>();
-    names.labels.set(id, models.set(model, labels));
+  const key = JSON.stringify([named, model]);
+  const found = model === undefined ? undefined : names.models.get(key);
+  if (found === undefined && (model === undefined || !admits))
+    return otherLabels(named, model === undefined ? undefined : otherModel, names);
+  const labels = found ?? labelsOf(named, model);
+  // The last one is the one that was used last.
+  names.models.delete(key);
+  const [oldest] = names.models;
+  if (found === undefined && oldest !== undefined && names.models.size >= modelLabelsMax) {
+    names.models.delete(oldest[0]);
+    evict(oldest[1], names, context);
   }
+  names.models.set(key, labels);
   return labels;
+};
+
+/** The attributes of measurements that have no model: those of histograms. */
+export const modelless = ({ id }: Provider, context: Context.Context<never>): MeasureAttributes => {
+  const names = registeredIn(context);
+  return otherLabels(taken(names.providers, id, providerLabelsMax) ? id : otherModel, undefined, names);
+};
+
+const labelsOf = (provider: string, model: string | undefined): MeasureAttributes => ({
+  "gen_ai.provider.name": provider,
+  "gen_ai.request.model": model,
+});
+
+const otherLabels = (provider: string, model: string | undefined, { others }: Registered): MeasureAttributes => {
+  const key = JSON.stringify([provider, model]);
+  const labels = others.get(key) ?? labelsOf(provider, model);
+  others.set(key, labels);
+  return labels;
+};
+
+/** Takes the series of a model out of the registry; what they counted goes on as another model's, so that sums do not fall. */
+const evict = (labels: MeasureAttributes, names: Registered, context: Context.Context<never>): void => {
+  const of = names.series.get(labels);
+  names.series.delete(labels);
+  const rest = otherLabels(labels["gen_ai.provider.name"] ?? otherModel, otherModel, names);
+  for (const { attributes, make, metric } of of?.values() ?? []) {
+    const state = metric.valueUnsafe(context);
+    if (!Predicate.hasProperty(state, "count")) continue;
+    seriesOf(metric.id, make, attributes, rest, names).metric.updateUnsafe(Number(state.count), context);
+  }
+  const registry = Context.get(context, Metric.MetricRegistry);
+  for (const [key, { attributes }] of registry) {
+    const isOf = ([name, value]: readonly [string, string | undefined]) => attributes?.[name] === value;
+    if (Object.entries(labels).every(isOf)) registry.delete(key);
+  }
 };
 
 /** Whether a name has a place among the first `max`. */
@@ -213,19 +265,28 @@ export const measure = <State>(
     Metric.withAttributes(metric, defined(labels, attributes)).updateUnsafe(value, context);
     return;
   }
-  const { series } = registeredIn(context);
+  seriesOf(metric.id, make, attributes, labels, registeredIn(context)).metric.updateUnsafe(value, context);
+};
+
+const seriesOf = (
+  id: string,
+  make: Maker,
+  attributes: MeasureAttributes,
+  labels: MeasureAttributes,
+  { series }: Registered,
+): Series => {
   let ofLabels = series.get(labels);
   if (ofLabels === undefined) {
     ofLabels = new Map();
     series.set(labels, ofLabels);
   }
-  const name = metric.id + keyOf(attributes);
+  const name = id + keyOf(attributes);
   let one = ofLabels.get(name);
   if (one === undefined) {
-    one = make(defined(labels, attributes));
+    one = { metric: make(defined(labels, attributes)), make, attributes };
     ofLabels.set(name, one);
   }
-  one.updateUnsafe(value, context);
+  return one;
 };
 
 const noLabels: MeasureAttributes = {};

@@ -46,8 +46,6 @@ export class RunTelemetry<R> {
   /** What the run's own fibers run with: the caller's services, below the run's span. */
   readonly services: Context.Context<R>;
   readonly #run: SeenRun;
-  /** What every measurement has; asked for with the first one, and anew where the run has moved. */
-  #labels: { readonly of: Provider; readonly are: Measures.MeasureAttributes } | undefined;
   readonly #clock: Clock.Clock;
   #span: Tracer.Span | undefined;
   #attempt: Tracer.Span | undefined;
@@ -87,6 +85,8 @@ export class RunTelemetry<R> {
       this.#attempt = undefined;
       const failure = outcome._tag === "failed" ? outcome.failure : undefined;
       const { mode } = attempt.setup;
+      // A model that has completed a request gets series of its own.
+      if (failure === undefined) Measures.providerLabels(this.#run.provider, this.services, true);
       this.#measure(Measures.attempts, 1, { "stream_recovery.mode": mode, "error.type": failure?.kind });
       this.#progressed(attempt);
       if (failure?.kind === "stalled") {
@@ -154,7 +154,7 @@ export class RunTelemetry<R> {
     this.#safely(() => {
       const attributes = { "stream_recovery.for": it };
       this.#measure(Measures.waits, 1, attributes);
-      this.#measure(Measures.waitingRuns, 1, attributes);
+      this.#measureModelless(Measures.waitingRuns, 1, attributes);
       this.#event(this.#span, "stream_recovery.waiting", attributes);
     });
   }
@@ -163,8 +163,8 @@ export class RunTelemetry<R> {
   waited(it: "path" | "cooldown", ms: number): void {
     this.#safely(() => {
       const attributes = { "stream_recovery.for": it };
-      this.#measure(Measures.waitingRuns, -1, attributes);
-      this.#measure(Measures.waitTime, ms / 1_000, attributes);
+      this.#measureModelless(Measures.waitingRuns, -1, attributes);
+      this.#measureModelless(Measures.waitTime, ms / 1_000, attributes);
     });
   }
 
@@ -244,12 +244,12 @@ export class RunTelemetry<R> {
     const at = attempt.watch?.firstProgressAt;
     if (at === undefined) return;
     const attributes = { "stream_recovery.mode": attempt.setup.mode };
-    this.#measure(Measures.timeToFirstProgress, Math.max(0, at - this.#startedAt) / 1_000, attributes);
+    this.#measureModelless(Measures.timeToFirstProgress, Math.max(0, at - this.#startedAt) / 1_000, attributes);
     const broke = this.#broke;
     if (broke === undefined) return;
     this.#broke = undefined;
     const seconds = Math.max(0, at - broke.at) / 1_000;
-    this.#measure(Measures.recoveryTime, seconds, { ...attributes, "error.type": broke.kind });
+    this.#measureModelless(Measures.recoveryTime, seconds, { ...attributes, "error.type": broke.kind });
   }
 
   #logEnd(how: "completed" | "recovered" | "stopped" | "parked", end: StreamEnd): void {
@@ -280,9 +280,22 @@ export class RunTelemetry<R> {
     attributes: Measures.MeasureAttributes,
   ): void {
     const { provider } = this.#run;
-    if (this.#labels?.of !== provider)
-      this.#labels = { of: provider, are: Measures.providerLabels(provider, this.services) };
-    Measures.measure(metric, value, attributes, this.services, this.#labels.are);
+    const labels = Measures.providerLabels(provider, this.services, this.#isConfigured(provider));
+    Measures.measure(metric, value, attributes, this.services, labels);
+  }
+
+  /** Measures what has no model: times, and what goes up and down, because a model may lose its series in between. */
+  #measureModelless<State>(
+    metric: Parameters<typeof Measures.measure<State>>[0],
+    value: number,
+    attributes: Measures.MeasureAttributes,
+  ): void {
+    const labels = Measures.modelless(this.#run.provider, this.services);
+    Measures.measure(metric, value, attributes, this.services, labels);
+  }
+
+  #isConfigured({ model }: Provider): boolean {
+    return Prices.priceOf(this.#run.shared.prices, model) !== undefined;
   }
 
   #event(span: Tracer.Span | undefined, name: string, attributes: Attributes): void {

@@ -141,6 +141,9 @@ describe("isGivenUp", () => {
     assert.isTrue(isGivenUp(interruptedRun({ attempts: 4 }, refusal), false));
     assert.isTrue(isGivenUp(interruptedRun({ attempts: 1 }, refusal), true));
     assert.isTrue(isGivenUp(interruptedRun({ attempts: 1, failure: { kind: "truncated" } }), false));
+    // The gateway itself had no descriptor for a connection.
+    const own = { kind: "transport", code: "EMFILE", operation: "connect" } as const;
+    assert.isFalse(isGivenUp(interruptedRun({ attempts: 1, failure: own }), false));
     assert.isTrue(isGivenUp(interruptedRun({ attempts: 1, rule: "not_retryable" }), false));
   });
 

@@ -18,6 +18,7 @@ import { BodyStore } from "../../../src/gateway/proxy/RequestBody.ts";
 import { TrafficMeter } from "../../../src/gateway/proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "../../../src/gateway/Requests.ts";
 import { RouteMemory } from "../../../src/gateway/routes/RouteMemory.ts";
+import { Connections } from "../../../src/gateway/limits/Shares.ts";
 import type { Upstream } from "../../../src/gateway/upstream/Upstream.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
@@ -170,6 +171,7 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
       settings: settings(),
       reach: () => reached,
       bodies: new BodyStore(settings().limits),
+      connections: new Connections(settings().limits.maxConnections),
       memory: new RouteMemory(),
       owners: { keep: () => undefined, ownerOf: () => Effect.succeed("unknown" as const) },
       meter,

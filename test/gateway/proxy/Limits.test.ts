@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Fiber, Layer } from "effect";
+import { Effect, Fiber, Layer, Redacted } from "effect";
 import { Traffic } from "../../../src/gateway/api/Traffic.ts";
 import { Access } from "../../../src/gateway/log/AccessRecord.ts";
 import { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
@@ -9,6 +9,8 @@ import { bodies, front, fronted, post, recovery, send, serverOf } from "../Gatew
 
 const chat = JSON.stringify(bodies["openai-chat"]);
 const token = "a-token-of-24-characters";
+
+const turn = Effect.promise(() => new Promise((next) => setImmediate(next)));
 
 /** Writes bytes to a gateway and reads what it says until it closes the connection. */
 const raw = (port: number, bytes: string): Effect.Effect<string> =>
@@ -87,6 +89,26 @@ describe("Gateway, whom it serves and how much", () => {
       yield* server.until((rows) => rows[0]);
       const busy = yield* post(url, "openai-chat");
       assert.strictEqual(`${busy.status} ${recovery(busy, "refused")}`, "503 busy");
+    }),
+  );
+
+  it.live("leaves room for another token beside the stalled bodies of one, and says when to ask again", () =>
+    Effect.gen(function* () {
+      const tokens = [
+        { name: "hog", token: Redacted.make("token-of-the-hog-000001"), page: false, metrics: false },
+        { name: "good", token: Redacted.make("token-of-the-others-002"), page: false, metrics: false },
+      ];
+      const half = Math.ceil(chat.length / 2);
+      const { gateway, url } = yield* fronted({}, { tokens, limits: { maxBodiesBytes: 8 * half } });
+      const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nx-recovery-token: token-of-the-hog-000001\r\nContent-Length: ${chat.length}\r\n\r\n`;
+      for (let stalled = 0; stalled < 4; stalled += 1)
+        yield* Effect.forkScoped(raw(gateway.port, head + chat.slice(0, half)));
+      yield* Effect.repeat(Effect.andThen(turn, gateway.keptBytes), { until: (kept) => kept === 4 * half });
+      const refused = yield* raw(gateway.port, head + chat.slice(0, half));
+      assert.match(refused, /^HTTP\/1\.1 429 /);
+      assert.match(refused, /x-recovery-refused: share\r\nretry-after: 1\r\n/);
+      const other = { headers: { "x-recovery-token": "token-of-the-others-002" } };
+      assert.strictEqual((yield* post(url, "openai-chat", other)).status, 200);
     }),
   );
 

@@ -2,8 +2,9 @@ import type { IncomingMessage } from "node:http";
 import { PassThrough } from "node:stream";
 import { assert, describe, it, vi } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
+import { TestClock } from "effect/testing";
 import { wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
-import { BodyStore } from "../../../src/gateway/proxy/RequestBody.ts";
+import { BodyStore, uploadBytesPerSecondMin, uploadGraceMs } from "../../../src/gateway/proxy/RequestBody.ts";
 import { copiedServices } from "../../CopiedServices.ts";
 
 const limits = { maxBodyBytes: 64 * 1024 * 1024, maxBodiesBytes: 256 * 1024 * 1024 };
@@ -16,6 +17,71 @@ const requestOf = (headers: Record<string, string>) => {
 };
 
 const turn = Effect.promise(() => new Promise((next) => setImmediate(next)));
+
+describe("A body that comes slowly", () => {
+  const length = uploadBytesPerSecondMin * 60;
+  const least = (uploadBytesPerSecondMin * uploadGraceMs) / 1_000;
+  const slowly = Effect.gen(function* () {
+    const { request, stream } = requestOf({ "content-length": String(length) });
+    const store = new BodyStore(limits);
+    const reading = yield* Effect.forkScoped(Effect.scoped(store.read(request, () => undefined)));
+    yield* turn;
+    yield* turn;
+    const send = (bytes: number) =>
+      Effect.gen(function* () {
+        stream.write(Buffer.alloc(bytes));
+        yield* turn;
+        yield* TestClock.adjust(uploadGraceMs);
+        yield* turn;
+      });
+    return { reading, send, store, stream };
+  });
+
+  it.effect("is taken as long as it moves", () =>
+    Effect.gen(function* () {
+      const { reading, send, stream } = yield* slowly;
+      for (let sent = 0; sent < length; sent += least) yield* send(least);
+      stream.end();
+      assert.strictEqual((yield* Fiber.join(reading)).byteLength, length);
+    }),
+  );
+
+  it.effect("is refused once it has stalled, and takes no memory any more", () =>
+    Effect.gen(function* () {
+      const { reading, send, store } = yield* slowly;
+      yield* send(least);
+      assert.isUndefined(reading.pollUnsafe());
+      yield* send(least - 1);
+      assert.strictEqual((yield* Effect.flip(Fiber.join(reading))).reason, "slow");
+      assert.strictEqual(store.kept, 0);
+    }),
+  );
+});
+
+describe("Bodies of several clients", () => {
+  it.effect("leave half of what is left to the others, and a client's only body may be as long as any", () =>
+    Effect.gen(function* () {
+      const store = new BodyStore({ maxBodyBytes: 600, maxBodiesBytes: 1_000 });
+      const stalled = (bytes: number, holder?: string) =>
+        Effect.gen(function* () {
+          const { request, stream } = requestOf({ "content-length": String(bytes + 1) });
+          const reading = yield* Effect.forkScoped(store.read(request, () => undefined, holder));
+          yield* turn;
+          stream.write(Buffer.alloc(bytes));
+          yield* turn;
+          const exit = reading.pollUnsafe();
+          return exit === undefined ? "taken" : (yield* Effect.flip(Fiber.join(reading))).reason;
+        });
+      const seen = [];
+      for (const holder of ["hog", "hog", "hog", "hog"]) seen.push(yield* stalled(200, holder));
+      assert.deepStrictEqual(seen, ["taken", "taken", "share", "share"]);
+      assert.strictEqual(yield* stalled(500, "other"), "taken");
+      // One who shares with nobody has all of it.
+      assert.strictEqual(yield* stalled(90), "taken");
+      assert.strictEqual(yield* stalled(90), "busy");
+    }).pipe(Effect.scoped),
+  );
+});
 
 describe("A body that is kept", () => {
   it.live("that claims a length has a place of it once an eighth has come, and is what was sent", () =>

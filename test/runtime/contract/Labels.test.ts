@@ -24,18 +24,44 @@ const running = (
 const ownRegistry = Effect.provideService(Metric.MetricRegistry, new Map());
 
 describe("Labels that clients choose", () => {
-  it.effect("models beyond the limit share one series, and those that came first keep theirs (L11)", () =>
+  it.effect("models beyond the limit take the series of those that were used longest ago (L11)", () =>
     Effect.gen(function* () {
       const named = (at: number) => ({ id: "p", model: `model-${at}` });
       const full = yield* running(named, 0, Measures.modelLabelsMax + 1);
       // A histogram of another part may begin meanwhile; a model's own are four.
       assert.isAtMost(yield* running(named, Measures.modelLabelsMax + 1, 400), full + 2);
-      assert.isAtMost(yield* running(named, 0, 1), full + 2);
       const scraped = yield* Metrics.text();
-      const models = new Set(scraped.match(/gen_ai_request_model="[^"]*"|gen_ai\.request\.model="[^"]*"/g));
-      assert.strictEqual(models.size, Measures.modelLabelsMax + 1);
-      assert.isTrue([...models].some((it) => it.includes(`"${Measures.otherModel}"`)));
-      assert.isTrue([...models].some((it) => it.includes('"model-0"')));
+      const models = new Set(scraped.match(/gen_ai_request_model="[^"]*"/g));
+      assert.isAtMost(models.size, Measures.modelLabelsMax + 1);
+      assert.isTrue(models.has(`gen_ai_request_model="${Measures.otherModel}"`));
+      assert.isTrue(models.has('gen_ai_request_model="model-399"'));
+      assert.isFalse(models.has('gen_ai_request_model="model-0"'));
+      // No run is lost with a series.
+      const runs = [...scraped.matchAll(/^stream_recovery_runs_total\{.*end="completed"\} (\d+)/gm)].map(([, count]) =>
+        Number(count),
+      );
+      assert.strictEqual(
+        runs.reduce((sum, count) => sum + count, 0),
+        400,
+      );
+    }).pipe(Effect.provide(S.processor()), ownRegistry),
+  );
+
+  it.effect("a model that has completed nothing has no series, and no histogram has a model", () =>
+    Effect.gen(function* () {
+      const script = S.scripted([S.text("a"), S.reset]);
+      const options = S.options(script, {
+        provider: { id: "p", model: "made-up" },
+        budget: { max_auto_retries: 0 },
+      });
+      yield* S.played((yield* StreamProcessor).run(options));
+      yield* running(() => ({ id: "p", model: "real" }), 0, 1);
+      const scraped = yield* Metrics.text();
+      assert.notInclude(scraped, "made-up");
+      assert.include(scraped, 'gen_ai_request_model="real"');
+      assert.isEmpty(
+        scraped.split("\n").filter((line) => line.includes("_bucket{") && line.includes("gen_ai_request_model")),
+      );
     }).pipe(Effect.provide(S.processor()), ownRegistry),
   );
 
@@ -49,12 +75,12 @@ describe("Labels that clients choose", () => {
 
   it.effect("each registry has room of its own", () =>
     Effect.gen(function* () {
-      const labels = (model: string) =>
-        Effect.map(Effect.context<never>(), (it) => Measures.providerLabels({ id: "p", model }, it));
+      const labels = (model: string, admits = true) =>
+        Effect.map(Effect.context<never>(), (it) => Measures.providerLabels({ id: "p", model }, it, admits));
       for (let at = 0; at < 300; at += 1) yield* ownRegistry(labels(`m${at}`));
-      const fresh = yield* Effect.provideService(labels("m299"), Metric.MetricRegistry, new Map());
-      assert.strictEqual(fresh["gen_ai.request.model"], "m299");
-      assert.strictEqual((yield* ownRegistry(labels("m299")))["gen_ai.request.model"], Measures.otherModel);
+      const fresh = yield* Effect.provideService(labels("m299", false), Metric.MetricRegistry, new Map());
+      assert.strictEqual(fresh["gen_ai.request.model"], Measures.otherModel);
+      assert.strictEqual((yield* ownRegistry(labels("m299", false)))["gen_ai.request.model"], "m299");
     }),
   );
 

@@ -191,21 +191,22 @@ describe("metrics", () => {
       const seen = yield* told.of(StreamProcessor.use((it) => played(it.run(options(script, { provider })))));
       const series = yield* told.series;
       const always = "gen_ai.provider.name=anthropic gen_ai.request.model=claude-sonnet-4-5";
-      const first = `${always} stream_recovery.mode=first`;
+      const other = "gen_ai.provider.name=anthropic gen_ai.request.model=other";
+      const provided = "gen_ai.provider.name=anthropic";
       const retryDelay =
         seen.events.reduce((sum, it) => sum + (it._tag === "RetryScheduled" ? it.delay_ms : 0), 0) / 1_000;
       assert.isAbove(retryDelay, 0);
       assert.deepStrictEqual(series, {
-        [`stream_recovery.attempts error.type=transport ${first}`]: 1,
+        [`stream_recovery.attempts error.type=transport ${other} stream_recovery.mode=first`]: 1,
         [`stream_recovery.attempts ${always} stream_recovery.mode=replay`]: 1,
-        [`stream_recovery.decisions error.type=transport ${always} stream_recovery.action=auto_retry_once stream_recovery.rule=only_reasoning_shown`]: 1,
-        [`stream_recovery.discarded_characters ${first}`]: 4,
+        [`stream_recovery.decisions error.type=transport ${other} stream_recovery.action=auto_retry_once stream_recovery.rule=only_reasoning_shown`]: 1,
+        [`stream_recovery.discarded_characters ${other} stream_recovery.mode=first`]: 4,
         [`stream_recovery.runs ${always} stream_recovery.end=recovered`]: 1,
-        [`stream_recovery.tokens ${always} gen_ai.token.type=output stream_recovery.estimated=true stream_recovery.outcome=wasted`]: 1,
+        [`stream_recovery.tokens ${other} gen_ai.token.type=output stream_recovery.estimated=true stream_recovery.outcome=wasted`]: 1,
         [`stream_recovery.tokens ${always} gen_ai.token.type=output stream_recovery.estimated=true stream_recovery.outcome=used`]: 3,
-        [`stream_recovery.time_to_first_progress ${first} unit=seconds`]: [1, 2],
-        [`stream_recovery.time_to_first_progress ${always} stream_recovery.mode=replay unit=seconds`]: [1, 0.75],
-        [`stream_recovery.recovery_time error.type=transport ${always} stream_recovery.mode=replay unit=seconds`]: [
+        [`stream_recovery.time_to_first_progress ${provided} stream_recovery.mode=first unit=seconds`]: [1, 2],
+        [`stream_recovery.time_to_first_progress ${provided} stream_recovery.mode=replay unit=seconds`]: [1, 0.75],
+        [`stream_recovery.recovery_time error.type=transport ${provided} stream_recovery.mode=replay unit=seconds`]: [
           1,
           0.75 + retryDelay,
         ],
