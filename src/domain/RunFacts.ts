@@ -47,6 +47,8 @@ export const RunFacts = Schema.Struct({
   elapsed_ms: milliseconds,
   /** The way to the provider. It is down where a connection could not be made, and a probe could make none either. */
   path: Schema.Literals(["up", "down"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("up" as const))),
+  /** The request waited for its path and was let go. It may go once, however much of the budget is spent. */
+  waited_for_path: flag,
   /** What the run has waited for paths and cooldowns so far, in milliseconds. It only grows. */
   waited_ms: milliseconds,
   /** Until the provider takes requests of this credential and model again, by its own word, in milliseconds. */
@@ -82,8 +84,8 @@ const limitMs = (value: number) => Milliseconds.pipe(Schema.withDecodingDefaultK
 export const Budget = Schema.Struct({
   /** Automatic retries over all modes. */
   max_auto_retries: limit(3),
-  /** Retries of failures that the provider did not process, or that were not sent: they cost nothing. */
-  max_not_processed: limit(5),
+  /** Retries of failures that the provider did not process, or that were not sent. They have a budget of their own. */
+  max_not_processed: limit(3),
   /** Replays after something was shown. */
   max_after_shown: limit(1),
   /** Replays after a stall. */

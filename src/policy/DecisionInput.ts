@@ -59,10 +59,23 @@ export const parse = (json: unknown): Result.Result<DecisionInput, DecisionInput
  * @param incident an incident as it is stored
  */
 export const ofIncident = (incident: RunIncident): DecisionInput => {
-  const { budget, decision, facts, failure, jitter, run } = incident;
-  if (decision.policy_version !== "1") return { facts, failure, run, budget, jitter };
+  const { decision, facts, failure, jitter, run } = incident;
+  const version = decision.policy_version;
+  const budget = version === "1" || version === "2" ? budgetOfVersion2(incident) : incident.budget;
+  if (version !== "1") return { facts, failure, run, budget, jitter };
   const asked = run.mode === "continue" ? { ...run, can_refresh_credentials: false } : run;
   return { facts, failure: failureOfVersion1(failure), run: asked, budget, jitter };
+};
+
+/**
+ * Versions 1 and 2 had another use for a spent `max_not_processed`: a request that was not sent was not retried, and a failure whose
+ * mark progress had overruled counted as an ordinary retry.
+ */
+const budgetOfVersion2 = ({ budget, facts, run }: RunIncident): Budget => {
+  if (run.not_processed_retries < budget.max_not_processed) return budget;
+  if (facts.delivery === "not_sent") return { ...budget, max_auto_retries: 0 };
+  const isOverruled = facts.progress === "reasoning" || facts.progress === "output";
+  return isOverruled ? { ...budget, max_not_processed: Number.MAX_SAFE_INTEGER } : budget;
 };
 
 const failureOfVersion1 = (failure: Failure.Failure): Failure.Failure => {

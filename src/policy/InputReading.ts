@@ -106,6 +106,7 @@ const isRun = (it: RunFacts): boolean =>
   isAmount(it.retries_after_stall) &&
   isAmount(it.elapsed_ms) &&
   isPath(it.path) &&
+  typeof it.waited_for_path === "boolean" &&
   (it.next_route === "none" || it.next_route === "up") &&
   typeof it.own_route === "boolean" &&
   isAmount(it.waited_ms) &&
@@ -174,6 +175,7 @@ const worstRun: RunFacts = {
   retries_after_stall: Number.MAX_SAFE_INTEGER,
   elapsed_ms: Number.MAX_SAFE_INTEGER,
   path: "down",
+  waited_for_path: false,
   waited_ms: Number.MAX_SAFE_INTEGER,
   cooldown_ms: Number.MAX_SAFE_INTEGER,
   next_route: "none",
@@ -205,6 +207,7 @@ const worstBudget: Budget = {
 /** Fields that the first versions did not have, with what they say of those: a caller of old may still leave them out. */
 const newRunFields: Partial<RunFacts> = {
   path: freshRun.path,
+  waited_for_path: freshRun.waited_for_path,
   waited_ms: freshRun.waited_ms,
   cooldown_ms: freshRun.cooldown_ms,
   next_route: freshRun.next_route,

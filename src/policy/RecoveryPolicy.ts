@@ -21,7 +21,7 @@ export type { DecisionInput } from "./DecisionInput.ts";
 export { everyRetryAsks, PolicyError, type StricterRules } from "./StricterRules.ts";
 
 /** Version of the rules. Raised whenever a stored incident could be decided differently (law L9). */
-export const version = "2";
+export const version = "3";
 
 /** A policy: a name to store with an incident, the version of its rules, and the decision. */
 export interface RecoveryPolicy {

@@ -72,20 +72,26 @@ const outlasts = (s: Situation): boolean => {
   return s.run.path === "down" ? s.run.waited_ms >= max : s.run.waited_ms + s.run.cooldown_ms > max;
 };
 
-/** Failures that cost the provider nothing have a budget of their own; all share the time since the first failure. */
+/** Failures that cost the provider nothing have a budget of their own. All retries share the time since the first failure. */
 function spent(s: Situation, { mode, moves }: Retry): boolean {
   if (s.run.elapsed_ms >= s.budget.max_elapsed_ms) return true;
-  // A move has a count of its own, and what waits for its path counts nowhere.
+  // Route moves have their own counter. Waiting for a path is free.
   if (moves || isWaited(s)) return false;
   if (s.run.group_retries >= (s.budget.max_group_retries ?? Number.POSITIVE_INFINITY)) return true;
-  if (free(s)) return s.run.not_processed_retries >= s.budget.max_not_processed;
+  if (free(s)) return false;
+  // A refusal that no longer fits its own budget is not retried by the ordinary one, also if its mark is ignored: progress must not
+  // loosen the decision (L2).
+  if (s.resolved.not_processed && freeIsSpent(s)) return true;
   if (s.run.auto_retries >= s.budget.max_auto_retries) return true;
   return mode === "replay" && paidTwice(s);
 }
 
-/** A request that was not sent because its path was down costs nothing: what limits it is the time that may be waited. */
+/**
+ * Whether the request was not sent because its path was down. Such a retry is free: only the time that may be waited limits it. A
+ * request that was let go after its wait may go once.
+ */
 export const isWaited = ({ facts, failure, run }: Pick<Situation, "facts" | "failure" | "run">): boolean =>
-  run.path === "down" && facts.delivery === "not_sent" && failure.kind !== "rejected";
+  (run.path === "down" || run.waited_for_path) && facts.delivery === "not_sent" && failure.kind !== "rejected";
 
 /** Whether a decision sends a request that counts as a retry: a move has a count of its own, and what waits for its path has none. */
 export const isCounted = (
@@ -93,8 +99,13 @@ export const isCounted = (
   s: Pick<Situation, "facts" | "failure" | "run">,
 ): boolean => action === "auto_retry_once" && route !== "next" && !isWaited(s);
 
-/** Whether a retry counts against `max_not_processed` instead of `max_auto_retries`. */
-export const free = (s: Situation): boolean => s.notProcessed || s.facts.delivery === "not_sent";
+/**
+ * Whether a retry counts against `max_not_processed` instead of `max_auto_retries`. After that budget is spent, a request that was not
+ * sent counts as an ordinary retry.
+ */
+export const free = (s: Situation): boolean => (s.notProcessed || s.facts.delivery === "not_sent") && !freeIsSpent(s);
+
+const freeIsSpent = ({ budget, run }: Situation): boolean => run.not_processed_retries >= budget.max_not_processed;
 
 /** A replay after something was shown, or after a stall, pays the whole prompt again. */
 const paidTwice = (s: Situation): boolean =>

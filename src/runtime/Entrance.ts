@@ -6,13 +6,10 @@
  * kept of the others is copied field by field, so that nothing else of a caller's object is stored.
  */
 import * as Effect from "effect/Effect";
-import * as Schema from "effect/Schema";
-import { Decision } from "../domain/Decision.ts";
 import * as Json from "../domain/Json.ts";
 import { label, labelCharactersMax } from "../domain/Limits.ts";
 import { Budget, defaultBudget, type Provider } from "../domain/RunFacts.ts";
 import { Executor, ToolEffect } from "../domain/SideEffects.ts";
-import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
 import { lingerMsMax, type RunOptions, routesMax } from "./contract/RunOptions.ts";
 
 /**
@@ -36,17 +33,16 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
     problemOfBudget(options.budget) ??
     problemOfPolicy(options.policy);
   if (problem !== undefined) return problem;
-  const { budget, policy, routes } = options;
+  const { budget, routes } = options;
   const provider = kept(options.provider);
   // As a rule nothing has to be changed, and a run that waits holds no copy.
   const isKept = provider === options.provider && routes === undefined;
-  if (isKept && budget === undefined && policy === undefined) return options;
+  if (isKept && budget === undefined) return options;
   return {
     ...options,
     provider,
     ...(routes === undefined ? {} : { routes: routes.map((it) => ({ ...it, provider: kept(it.provider) })) }),
     ...(budget === undefined ? {} : { budget: spendable(budget) }),
-    ...(policy === undefined ? {} : { policy: believed(policy) }),
   };
 };
 
@@ -272,25 +268,6 @@ const problemOfPolicy = (policy: unknown): Problem => {
     ? undefined
     : `policy.name: expected a name of 1 to ${labelCharactersMax} characters, got ${said(it.name)}`;
 };
-
-const isDecision = Schema.is(Decision);
-
-/** A policy of the caller's own may return anything. A value that is no decision stops the run: that is the safest of the three actions. */
-const believed = (policy: RecoveryPolicy): RecoveryPolicy => ({
-  ...policy,
-  decide: (input) => {
-    const decision = policy.decide(input);
-    if (isDecision(decision)) return decision;
-    const version = label(String(policy.version));
-    return {
-      action: "do_not_retry",
-      rule: "not_retryable",
-      delay_ms: 0,
-      policy_version: version,
-      because: ["decision=unreadable"],
-    };
-  },
-});
 
 const wrongWord = (field: string, given: unknown, words: ReadonlyArray<string>): Problem =>
   words.some((word) => word === given)

@@ -8,6 +8,7 @@
 import * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
+import * as Exit from "effect/Exit";
 import * as Fiber from "effect/Fiber";
 import * as Layer from "effect/Layer";
 import * as Result from "effect/Result";
@@ -20,7 +21,7 @@ import { LingeringRuns, type LiveRun, missing } from "./attach/LingeringRuns.ts"
 import * as StoredCancels from "./attach/StoredCancels.ts";
 import { LostPaths } from "./attempt/LostPaths.ts";
 import type { AttachOptions, AttachRefused } from "./contract/AttachRefused.ts";
-import { passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
+import { departs, passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
 import { lazily, openedBy } from "./contract/LazyStream.ts";
 import { Roster } from "./contract/Roster.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
@@ -281,6 +282,7 @@ const takeOver = Effect.fnUntraced(
     run.shared.guard.enrol(run.runId, run.ledger);
     yield* stoppedWith(register, read);
     yield* endsHold(read);
+    yield* heedInterrupt(read);
     const taken = readable(register, read);
     // On the caller's services, and no child of this fiber: the driver ends with the run.
     Effect.runForkWith(run.services)(revive(run, revived));
@@ -377,6 +379,7 @@ const begin = Effect.fnUntraced(
       dropped(register, run);
       return onRecord(runId, refusal);
     }
+    yield* heedInterrupt(read);
     shared.guard.enrol(runId, run.ledger);
     run.response.begins(first);
     run.handoff.push(RunSnapshot.startedOf(run, first));
@@ -390,6 +393,16 @@ const begin = Effect.fnUntraced(
   // A run that could not begin has ended: its finalizer would wait for it for ever.
   (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropped(register, run))),
 );
+
+/**
+ * Stops a run whose consumer was interrupted while the first write was under way: its request must not be sent. The finalizer of the
+ * consumer's scope runs too late for that. A run that lingers goes on after an interrupt that nobody signed.
+ */
+const heedInterrupt = <P, E, R>({ lingering, run }: ReadRun<P, E, R>): Effect.Effect<void> =>
+  Effect.map(Effect.exit(Effect.interruptible(Effect.void)), (exit) => {
+    if (Exit.isSuccess(exit) || run.stopper !== undefined) return;
+    if (lingering === undefined || !departs(exit)) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
+  });
 
 /** Puts on record which run this one repeats, once that is known. Nothing waits for it. */
 const repeats = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>

@@ -81,7 +81,9 @@ const places: ReadonlyArray<Partial<RunFacts>> = [
 const spendings: ReadonlyArray<Partial<RunFacts>> = [
   {},
   { auto_retries: 3 },
-  { not_processed_retries: 5 },
+  { not_processed_retries: 3 },
+  { not_processed_retries: 3, auto_retries: 3 },
+  { not_processed_retries: 3, auto_retries: 3, waited_for_path: true },
   { retries_after_shown: 1, retries_after_stall: 1 },
   { wasted_tokens: 900, next_tokens: 101 },
   { group_retries: 4 },
@@ -201,10 +203,7 @@ describe("L2 permission shrinks, under every setting of the run's new flags", ()
     "path, cooldown, routes, moves, tokens and group, with a budget that is whole and one that is spent",
     () => {
       for (const failure of failures) {
-        // Retries that cost nothing have a budget of their own: that it is spent says nothing of those that cost.
-        for (const run of cross(runtimes, places, spendings.slice(0, 4)).filter(
-          (it) => it.not_processed_retries === 0,
-        )) {
+        for (const run of cross(runtimes, places, spendings.slice(0, 6))) {
           const grown = growth(product, failure, run);
           if (grown !== undefined) assert.fail(grown);
         }

@@ -160,6 +160,7 @@ export const run = (it: RunFacts): RunFacts => ({
   retries_after_stall: it.retries_after_stall,
   elapsed_ms: it.elapsed_ms,
   path: it.path,
+  waited_for_path: it.waited_for_path,
   waited_ms: it.waited_ms,
   cooldown_ms: it.cooldown_ms,
   next_route: it.next_route,

@@ -45,6 +45,8 @@ export type Taken<P> = Effect.Effect<Events<P>, RunInterrupted | Cause.Done>;
 /** One reader of a run, and the position behind what it has. */
 interface Reader<P> {
   position: number;
+  /** Events before this position were taken by readers before it. */
+  readonly deliveredTo: number;
   /** Another reader has taken its place. */
   isReplaced: boolean;
   /** It waits. */
@@ -64,7 +66,9 @@ export class LingeringRun<P> {
   readonly #kept: KeptEvents<P>;
   readonly #presence: Presence;
   /** The reader that the run begins with. */
-  readonly first: Reader<P> = { position: 0, isReplaced: false, resume: undefined };
+  readonly first: Reader<P> = { position: 0, deliveredTo: 0, isReplaced: false, resume: undefined };
+  /** Events before this position were taken by a reader. */
+  #deliveredTo = 0;
   /** Undefined until the run has begun. */
   #run: ReadRun<P> | undefined;
   #reader: Reader<P> | undefined = this.first;
@@ -131,7 +135,7 @@ export class LingeringRun<P> {
     const position = after === undefined ? 0 : this.#kept.positionAfter(after);
     if (position === undefined) return "ahead";
     const before = this.#reader;
-    const reader: Reader<P> = { position, isReplaced: false, resume: undefined };
+    const reader: Reader<P> = { position, deliveredTo: this.#deliveredTo, isReplaced: false, resume: undefined };
     this.#reader = reader;
     this.#stopTimer();
     // What was asked for the reader before, or for none, is asked again once this one has all that is kept.
@@ -148,9 +152,10 @@ export class LingeringRun<P> {
   take(reader: Reader<P>): Taken<P> {
     return Effect.suspend((): Taken<P> => {
       if (reader.isReplaced) return Effect.fail(this.#replaced);
-      const events = this.#kept.from(reader.position);
+      const events = this.#eventsFor(reader);
       if (isFilled(events)) {
         reader.position = this.#kept.end;
+        this.#deliveredTo = Math.max(this.#deliveredTo, reader.position);
         if (!this.#kept.isWhole) this.#kept.dropBefore(reader.position);
         return Effect.succeed(events);
       }
@@ -163,6 +168,13 @@ export class LingeringRun<P> {
         });
       });
     });
+  }
+
+  /** The events that a reader has not taken. Calls that were delivered before say so: nothing may be run twice. */
+  #eventsFor({ deliveredTo, position }: Reader<P>): ReadonlyArray<RunEvent<P>> {
+    const events = this.#kept.from(position);
+    const again = deliveredTo - position;
+    return again <= 0 ? events : events.map((event, at) => (at < again ? markDelivered(event) : event));
   }
 
   /**
@@ -277,5 +289,11 @@ export class LingeringRun<P> {
     });
   }
 }
+
+const markDelivered = <P>(event: RunEvent<P>): RunEvent<P> => {
+  if (event._tag !== "Part" || event.calls === undefined) return event;
+  const { calls, ...part } = event;
+  return { ...part, delivered_calls: calls.map((call) => ({ ...call, delivered: true })) };
+};
 
 const isFilled = <A>(events: ReadonlyArray<A>): events is readonly [A, ...Array<A>] => events.length > 0;

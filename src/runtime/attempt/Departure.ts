@@ -91,6 +91,7 @@ export class Departure {
   #open: OpenWait | undefined;
   #mayNotWait = false;
   #failedThough = false;
+  #waitedForPath = false;
 
   constructor(run: Owner) {
     this.#run = run;
@@ -99,6 +100,16 @@ export class Departure {
   /** Whether the next request was let go. Then its path is up for it and nothing cools, whatever holds others. */
   get isLetGo(): boolean {
     return this.#leave !== undefined;
+  }
+
+  /** Whether the next request waited for its path and was let go: it may go once, whatever is spent of the budget. */
+  get waitedForPath(): boolean {
+    return this.#waitedForPath;
+  }
+
+  /** The next request has waited for its path and was let go. Holds until an attempt of the run breaks again. */
+  hasWaitedForPath(has: boolean): void {
+    this.#waitedForPath = has;
   }
 
   /** Whether the request may be sent in this step. One that was let go stays where a refusal was heard meanwhile. */
@@ -287,11 +298,15 @@ interface Traveller {
 }
 
 /** How things stand for a run's next request, as a decision takes it. One that was let go waits for nothing any more. */
-export const standingOf = (run: Traveller): Pick<RunFacts, "path" | "cooldown_ms"> => {
+export const standingOf = (run: Traveller): Pick<RunFacts, "path" | "waited_for_path" | "cooldown_ms"> => {
   const { going } = run;
-  if (going?.isLetGo === true) return { path: "up", cooldown_ms: 0 };
+  if (going?.isLetGo === true) return { path: "up", waited_for_path: going.waitedForPath, cooldown_ms: 0 };
   const { cooldownMs, path } = run.shared.paths.standing(run.scope, run.budget.max_retry_after_ms);
-  return { path: going?.failedThough === true ? "up" : path, cooldown_ms: Math.ceil(cooldownMs) };
+  return {
+    path: going?.failedThough === true ? "up" : path,
+    waited_for_path: going?.waitedForPath === true,
+    cooldown_ms: Math.ceil(cooldownMs),
+  };
 };
 
 /** Whether the path of a run is up, or at least was when its request was let go. */

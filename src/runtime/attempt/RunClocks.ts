@@ -1,11 +1,15 @@
 /**
  * Keeps the clocks of one run over all its attempts: what a stall has doubled, and what the run's own clock has used.
  */
-import type { ClockName } from "../../domain/Failure.ts";
+import * as Effect from "effect/Effect";
+import type { ClockName, Failure } from "../../domain/Failure.ts";
 import * as Clocks from "../contract/Clocks.ts";
 import type { RunOptions } from "../contract/RunOptions.ts";
 import type { Watch, WatchListener } from "./Watch.ts";
 import type { Watchdog } from "./Watchdog.ts";
+
+/** The failure of a run whose own clock has run out. It is never retried. */
+export const runClock: Failure = { kind: "stalled", clock: "run" };
 
 /** The clocks of one run, over all its attempts. */
 export class RunClocks {
@@ -22,6 +26,31 @@ export class RunClocks {
   /** The run goes by another route, whose model may think longer. What a stall has doubled was the other one's. */
   goesBy(options: Clocked): void {
     this.#clocks = clocksOf(options);
+  }
+
+  /** What is left of the run's own clock, in milliseconds; infinite without one. */
+  get leftMs(): number {
+    return Math.max(0, this.#clocks.run - this.#elapsedMs);
+  }
+
+  /**
+   * Counts a wait of the run between its attempts: for a backoff, a path or a cooldown. Time in which this process was suspended does not
+   * count. Time with an open question or a running tool is no wait.
+   */
+  waiting<A, E, R>(wait: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+    return Effect.suspend(() => {
+      const watchdog = this.#watchdog;
+      if (this.#clocks.run === Number.POSITIVE_INFINITY) return wait;
+      const from = watchdog.now();
+      const slept = watchdog.sleptMs;
+      return Effect.ensuring(
+        wait,
+        Effect.sync(() => {
+          watchdog.catchUp();
+          this.#elapsedMs += Math.max(0, watchdog.now() - from - (watchdog.sleptMs - slept));
+        }),
+      );
+    });
   }
 
   /** Starts to watch an attempt of the run. */

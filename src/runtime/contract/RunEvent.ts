@@ -18,9 +18,9 @@ import { AttemptMode } from "../../domain/RunFacts.ts";
 import { SeamProof } from "../../domain/SeamWords.ts";
 import * as FailureClassifier from "../../failure/FailureClassifier.ts";
 import type { Question } from "../../recorder/Question.ts";
-import type { ReadyCall } from "./ToolCall.ts";
+import type { DeliveredCall, ReadyCall } from "./ToolCall.ts";
 
-export type { ReadyCall } from "./ToolCall.ts";
+export type { DeliveredCall, ReadyCall } from "./ToolCall.ts";
 
 /** An attempt begins; its parts follow. */
 export interface AttemptStarted {
@@ -41,6 +41,8 @@ export interface PartEvent<P> {
   readonly part: P;
   /** Present on the part that makes calls whole. */
   readonly calls?: ReadonlyArray<ReadyCall>;
+  /** In place of `calls` for a reader that attaches, if a reader before it was handed them. They may have been run. */
+  readonly delivered_calls?: ReadonlyArray<DeliveredCall>;
 }
 
 /** Throw away what this attempt showed after `keep_through`; 0 throws all of it away. */
@@ -135,14 +137,18 @@ export type RunEvent<P> =
   | Continued
   | RunCompleted;
 
-const ReadyCallSchema = Schema.Struct({
+const readyCall = {
   run_id: Schema.String,
   attempt: Schema.Natural,
   call: Schema.String,
   id: Schema.String,
   tool: Schema.String,
   input: Schema.UndefinedOr(Schema.String),
-});
+};
+
+const ReadyCallSchema = Schema.Struct(readyCall);
+
+const DeliveredCallSchema = Schema.Struct({ ...readyCall, delivered: Schema.Literal(true) });
 
 const QuestionSchema = Schema.Struct({
   run_id: Schema.String,
@@ -210,6 +216,7 @@ export const schema = <Part extends Schema.Top>(part: Part) =>
       ordinal: Schema.Natural,
       part,
       calls: Schema.optionalKey(Schema.Array(ReadyCallSchema)),
+      delivered_calls: Schema.optionalKey(Schema.Array(DeliveredCallSchema)),
     }),
     ...ownEvents,
   ]);

@@ -15,6 +15,14 @@ export interface ReadyCall {
   readonly input: string | undefined;
 }
 
+/**
+ * A call that a reader before this one was handed. It may have been run, so a reader that attaches must not run it as a new one. A tool
+ * of ToolGuard takes it as its reference and refuses what it has run before.
+ */
+export interface DeliveredCall extends ReadyCall {
+  readonly delivered: true;
+}
+
 /** What names a call to its tool: the reference from a `Part` event, or a run and the provider's id where only that reaches the handler. */
 export type CallReference =
   | Pick<ReadyCall, "run_id" | "attempt" | "call">

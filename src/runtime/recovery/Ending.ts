@@ -233,7 +233,8 @@ export const collapse = <P, E, R>(
     run.handoff.end(Effect.failCause(cause));
     Deferred.doneUnsafe(run.done, Effect.void);
   });
-  return Effect.andThen(Effect.exit(sealed), over);
+  const report = Effect.logError("a defect ended the recovery of a run", { run_id: run.runId }, cause);
+  return Effect.andThen(report, Effect.andThen(Effect.exit(sealed), over));
 };
 
 /**

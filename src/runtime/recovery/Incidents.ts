@@ -38,22 +38,42 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   // In the step that decides: what this response has cost is the group's before another run of it is decided.
   run.shared.groups.broke(member, Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
   const drawn = yield* draws(run, broken);
-  const input = withinPatience(run, yield* inputOf(run, broken, drawn?.waitMs));
+  return yield* take(run, broken, withinPatience(run, yield* inputOf(run, broken, drawn?.waitMs)), drawn);
+});
+
+/** Takes the decision of an input and records it. */
+const take = Effect.fnUntraced(function* <P, E, R>(
+  run: Run<P, E, R>,
+  broken: BrokenAttempt<P>,
+  input: DecisionInput,
+  drawn: Drawn | undefined,
+): Effect.fn.Return<RecordedDecision> {
   // From here on a settle is late: these facts are what is decided.
   run.response.decided(broken.attempt, input.failure);
   if (run.stopper === undefined) run.routes?.decided(broken);
   const taken = yield* record(run, broken.attempt, input, { status: "open", drawn });
-  yield* sharedGroups.decided(member);
+  yield* run.shared.sharedGroups.decided(RunSnapshot.memberOf(run));
   return taken;
 });
 
+/** A decision that is not on record, with a way to record it as it was taken. */
+export interface Look {
+  readonly decision: Decision;
+  /** Records the decision on the very facts that it was taken on. */
+  readonly record: Effect.Effect<RecordedDecision>;
+}
+
 /**
- * Looks at everything again after a wait, without recording: where the decision is another one by now, it has to be taken anew.
+ * Looks at everything again after a wait, without recording. If the decision is another one by now, it is recorded and acted on as it is:
+ * taken again it could be different once more, because the request no longer holds its place.
  *
  * The retry holds its throttle token already, so the throttle is not asked twice.
  */
-export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<Decision> =>
-  Effect.map(inputOf(run, broken, 0), run.policy.decide);
+export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<Look> =>
+  Effect.map(inputOf(run, broken, 0), (input) => ({
+    decision: run.policy.decide(input),
+    record: take(run, broken, input, undefined),
+  }));
 
 /**
  * Records what turned out after an attempt was decided: a tool that settled late. An open question is asked anew on the

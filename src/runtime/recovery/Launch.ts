@@ -12,10 +12,14 @@ import { type BrokenAttempt, Chain } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import * as RunSnapshot from "../run/RunSnapshot.ts";
 import * as Ending from "./Ending.ts";
+import type { RecordedDecision } from "./Incidents.ts";
 import { drained } from "./Waits.ts";
 
-/** What an act comes to: an attempt that reads, the end of the run, or a decision that has to be taken anew. */
-export type Next<P> = Attempt<P> | "ended" | "again";
+/**
+ * The outcome of an act: an attempt that reads, the end of the run, or another decision. `again`: it is still to be taken.
+ * `RecordedDecision`: it was taken after a wait and is on record.
+ */
+export type Next<P> = Attempt<P> | "ended" | "again" | RecordedDecision;
 
 /** A mode of the policy, or `restart`: a person's retry asks for the response from its start, also where attempts resumed it. */
 type LaunchMode = Exclude<AttemptMode, "first"> | "restart";

@@ -33,6 +33,7 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<BrokenAttempt<P>> {
   const { failure } = broken;
   run.departure.failsThough(false);
+  run.departure.hasWaitedForPath(false);
   if (run.stopper !== undefined || !isUnconnected(failure, broken.facts().delivery)) return broken;
   const { scope, shared } = run;
   const stopped = Deferred.await(run.stopped);

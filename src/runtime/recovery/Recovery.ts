@@ -9,10 +9,10 @@
  * After every wait the driver looks at everything again, and does nothing that the newest decision does not say.
  */
 import * as Deferred from "effect/Deferred";
+import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { Failure } from "../../domain/Failure.ts";
-import type { RunFacts } from "../../domain/RunFacts.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { isEmpty } from "../../facts/EmptyResponse.ts";
 import { joined } from "../../facts/Growth.ts";
@@ -23,6 +23,7 @@ import * as Situation from "../../policy/Situation.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import type { AttemptEnd } from "../attempt/AttemptEnd.ts";
 import { goes } from "../attempt/Departure.ts";
+import { runClock } from "../attempt/RunClocks.ts";
 import { raisesEmpty } from "../contract/RunOptions.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import { lookMs } from "../run/Routes.ts";
@@ -82,7 +83,7 @@ export const revive = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<void, never, R> {
   const { broken } = revived;
   const first = Effect.flatMap(due(run, revived), (next) =>
-    next === "again" ? decided(run, broken) : Effect.succeed(next),
+    isStarted(next) ? Effect.succeed(next) : decided(run, broken, next),
   );
   const next = yield* orCollapsed(first, run, broken.attempt);
   if (next === "ended") Deferred.doneUnsafe(run.done, Effect.void);
@@ -94,7 +95,7 @@ const orCollapsed = <P, E, R>(next: Effect.Effect<Started<P>, never, R>, run: Ru
   Effect.catchCause(next, (cause) => Effect.as(Ending.collapse(run, attempt, cause), "ended" as const));
 
 /** What a decision comes to at last: an attempt that reads, or the end of the run. */
-type Started<P> = Exclude<Next<P>, "again">;
+type Started<P> = Attempt<P> | "ended";
 
 /** Settles the end of an attempt, of which everything is frozen: completes the run, launches its next attempt, or ends it. */
 const settled = Effect.fnUntraced(function* <P, E, R>(
@@ -121,17 +122,59 @@ const settled = Effect.fnUntraced(function* <P, E, R>(
   return yield* decided(run, known);
 }, orCollapsed);
 
-/** Decides and acts until an attempt has started or the run has ended. */
+/**
+ * Maximum decisions about one attempt within `decisionsWithinMs`. A decision leads to a wait, a request, a question or an end, so this
+ * many in a row are a defect. It ends the run: without a bound it would stop the whole process.
+ */
+export const decisionsMax = 32;
+
+/** Milliseconds in which `decisionsMax` decisions about one attempt are a defect. */
+export const decisionsWithinMs = 1_000;
+
+/** Counts the decisions about one attempt. */
+const countDecisions = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> => {
+  let count = 0;
+  let since = run.now();
+  return Effect.suspend(() => {
+    const now = run.now();
+    if (now - since >= decisionsWithinMs) {
+      count = 0;
+      since = now;
+    }
+    count += 1;
+    if (count <= decisionsMax) return Effect.void;
+    return Effect.die(
+      new Error(
+        `run ${run.runId}: more than ${decisionsMax} decisions about one attempt within ${decisionsWithinMs} ms led to no wait, request, question or end; the run was ended`,
+      ),
+    );
+  });
+};
+
+const isStarted = <P>(next: Next<P>): next is Started<P> =>
+  next === "ended" || (next !== "again" && !("incident" in next));
+
+/**
+ * Decides and acts until an attempt has started or the run has ended.
+ *
+ * @param first a decision that is already on record
+ */
 const decided = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
+  first: "again" | RecordedDecision = "again",
 ): Effect.fn.Return<Started<P>, never, R> {
+  const counted = countDecisions(run);
+  let next = first;
   for (;;) {
+    yield* counted;
     if (run.stopper === "consumer_finished") return yield* Ending.consumerFinished(run, broken.attempt);
-    yield* wholeAnyway(run, broken);
-    const next = yield* act(run, broken, yield* judge(run, broken));
-    if (next !== "again") return next;
-    // What is decided anew may be a question: a run that waits for a person holds no place of a retry.
+    const known = run.clocks.leftMs > 0 || run.stopper !== undefined ? broken : { ...broken, failure: runClock };
+    if (next === "again") yield* wholeAnyway(run, known);
+    const found = yield* act(run, known, next === "again" ? yield* judge(run, known) : next);
+    if (isStarted(found)) return found;
+    next = found;
+    // The next act may be a question: a run that waits for a person holds no place of a retry.
     run.responded();
   }
 });
@@ -139,8 +182,8 @@ const decided = Effect.fnUntraced(function* <P, E, R>(
 /** A response that lacks its protocol's last event alone is whole, where it may not be asked for again. */
 const wholeAnyway = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>) {
   if (!broken.attempt.awaitsLast) return;
-  const { action } = yield* lookAgain(run, broken);
-  if (action !== "auto_retry_once") broken.attempt.countMarker();
+  const { decision } = yield* lookAgain(run, broken);
+  if (decision.action !== "auto_retry_once") broken.attempt.countMarker();
 });
 
 /** Does what the record of a revived run says is due. */
@@ -317,13 +360,15 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   run.telemetry.retrying(incident);
   const moves = decision.route === "next";
   const waits = decision.wait_for !== undefined;
-  if (!moves && !waits) yield* waited(run, decision.delay_ms);
+  if (!moves && !waits && (yield* inTime(run, waited(run, decision.delay_ms))) === "late") return "again";
   yield* run.response.closed;
-  const found = moves ? goes : yield* Effect.raceFirst(departed(run, decision), elsewhere(run, broken));
-  if (found === "elsewhere") return "again";
-  const newest = yield* lookAgain(run, broken);
-  if (newest.action !== "auto_retry_once" || newest.mode !== decision.mode) return "again";
-  if ((newest.route === "next") !== moves) return "again";
+  const found = moves ? goes : yield* inTime(run, Effect.raceFirst(departed(run, decision), elsewhere(run, broken)));
+  if (found === "late") return "again";
+  if (decision.wait_for === "path" && found !== "elsewhere" && found._tag === "goes")
+    run.departure.hasWaitedForPath(true);
+  const { decision: newest, record } = yield* lookAgain(run, broken);
+  const isSame = newest.action === "auto_retry_once" && newest.mode === decision.mode;
+  if (found === "elsewhere" || !isSame || (newest.route === "next") !== moves) return yield* record;
   // A move has a count of its own, and costs none of the budget of retries.
   if (moves) return yield* moved(run, broken, incident);
   if (found._tag === "stays") {
@@ -334,15 +379,22 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   if (newest.rule === "credentials_refreshed" && !(yield* refreshed(run))) return "again";
   // Counted only now: a wait must not spend the budget that allowed it.
   if (decision.wait_for === undefined) run.spending.waited(decision.delay_ms);
-  spend(run, broken, mode, found._tag === "goes" ? incident.run.path : "up");
+  spend(run, broken, mode);
   return yield* launch(run, broken, mode, incident);
 });
+
+/** Does a wait of a retry for as long as the run's own clock allows, and counts it. */
+const inTime = <A, P, E, R>(run: Run<P, E, R>, wait: Effect.Effect<A>): Effect.Effect<A | "late"> => {
+  const { leftMs } = run.clocks;
+  if (leftMs === Number.POSITIVE_INFINITY) return wait;
+  return run.clocks.waiting(Effect.raceFirst(wait, Effect.as(Effect.sleep(Duration.millis(leftMs)), "late" as const)));
+};
 
 /** Waits until the run would move: its path may be away for longer than that of another route. */
 const elsewhere = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<"elsewhere"> => {
   if (run.routes === undefined) return Effect.never;
   const look = Effect.delay(lookAgain(run, broken), lookMs);
-  return Effect.as(Effect.repeat(look, { until: ({ route }) => route === "next" }), "elsewhere");
+  return Effect.as(Effect.repeat(look, { until: ({ decision }) => decision.route === "next" }), "elsewhere");
 };
 
 /** Launches a replay on the next route. */
@@ -352,17 +404,14 @@ const moved = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, incident: R
     return launch(run, broken, "replay", incident);
   });
 
-/**
- * Counts a retry where the budget will look for it.
- *
- * @param path how the path was when the retry was decided: a request that waited for it was not sent, and costs nothing
- */
-const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: string, path: RunFacts["path"]): void => {
+/** Counts a retry where the budget will look for it. One that waited for its path and was not sent is free. */
+const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: string): void => {
   const facts = broken.facts();
   const situation = Situation.make({
     facts,
     failure: broken.failure,
-    run: { ...RunSnapshot.factsOf(run, broken.attempt, !broken.cursorRefused), path },
+    // A path that goes down in this very moment makes no retry free that was decided before.
+    run: { ...RunSnapshot.factsOf(run, broken.attempt, !broken.cursorRefused), path: "up" },
     budget: run.budget,
     jitter: 0,
   });

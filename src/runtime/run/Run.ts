@@ -29,7 +29,7 @@ import type { Evidence, RunEnd } from "../../domain/RunIncident.ts";
 import { type SideEffects, snapshot } from "../../domain/SideEffects.ts";
 import type { PathWay } from "../../paths/Path.ts";
 import type { Scope } from "../../paths/Paths.ts";
-import * as RecoveryPolicy from "../../policy/RecoveryPolicy.ts";
+import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { Entry, Parked } from "../../recorder/RunRecord.ts";
 import { Attempt } from "../attempt/Attempt.ts";
@@ -39,7 +39,7 @@ import { attach, Departure, isUp, scopeOf, tell } from "../attempt/Departure.ts"
 import { emptyFacts } from "../attempt/EmptyFacts.ts";
 import { Handoff } from "../attempt/Handoff.ts";
 import { type Carried, modeOf, Reveal, weigherOf } from "../attempt/Reveal.ts";
-import { RunClocks } from "../attempt/RunClocks.ts";
+import { RunClocks, runClock } from "../attempt/RunClocks.ts";
 import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
 import type { PresenceListener, ReaderWord } from "../contract/Presence.ts";
 import { letGo, type RunOptions, raisesFinish } from "../contract/RunOptions.ts";
@@ -51,6 +51,7 @@ import * as Losses from "./Loss.ts";
 import { ResponseUnderWay } from "./ResponseUnderWay.ts";
 import { Routes } from "./Routes.ts";
 import { RunGroups } from "./RunGroups.ts";
+import * as RunPolicy from "./RunPolicy.ts";
 import { RunWriter } from "./RunWriter.ts";
 import { Seams } from "./Seams.ts";
 import type { Shared } from "./Shared.ts";
@@ -66,7 +67,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   readonly telemetry: RunTelemetry<R>;
   /** The caller's services, below the run's span. */
   readonly services: Context.Context<R>;
-  readonly policy: RecoveryPolicy.RecoveryPolicy;
+  readonly policy: RecoveryPolicy;
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
   readonly sideEffects: SideEffects;
@@ -75,7 +76,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   #options: RunOptions<P, E, R>;
   #discardable: boolean;
   #startedAt: number;
-  readonly #clocks: RunClocks;
+  readonly clocks: RunClocks;
   #endIsRecorded = false;
   /** What joins the texts, where it is given. */
   readonly seams: Seams<P> | undefined;
@@ -103,8 +104,8 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.handoff = new Handoff(options.taps?.tee, options.taps?.room);
     this.telemetry = new RunTelemetry(services, this);
     this.services = this.telemetry.services;
-    this.policy = options.policy ?? RecoveryPolicy.default;
-    this.#clocks = new RunClocks(shared.watchdog, options);
+    this.policy = RunPolicy.make(options.policy, (error) => this.#report("the policy threw", error));
+    this.clocks = new RunClocks(shared.watchdog, options);
     this.#startedAt = shared.watchdog.now();
     const runtimeTools = options.tools.filter((tool) => tool.executor === "runtime");
     this.sideEffects = snapshot(options.tools, runtimeTools.length > 0 && runtimeTools.every(shared.guard.made));
@@ -121,6 +122,11 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return this.options.provider;
   }
 
+  /** Logs an error of the caller's own code that the run survives. */
+  #report(message: string, error: unknown): void {
+    Effect.runForkWith(this.services)(Effect.logError(message, { run_id: this.runId }, error));
+  }
+
   /** The caller's options, as they are on the route that the run goes by. */
   get options(): RunOptions<P, E, R> {
     return this.#options;
@@ -129,7 +135,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   /** The run goes by another route from now on, with its options. */
   goesBy(options: RunOptions<P, E, R>): void {
     this.#options = options;
-    this.#clocks.goesBy(options);
+    this.clocks.goesBy(options);
     attach(this.shared, options.path);
   }
 
@@ -211,12 +217,20 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     else {
       const elsewhere = this.routes?.elsewhere(attempt.setup);
       const turn = this.departure.inTurn(attempt, () => this.#goes(attempt), elsewhere);
-      attempt.waits(turn, this.services);
+      attempt.waits(this.clocks.waiting(this.#inTime(attempt, turn)), this.services);
     }
   }
 
+  /** Ends an attempt that waits for its turn for longer than the run's clock allows. */
+  #inTime(attempt: Attempt<P>, turn: Effect.Effect<void>): Effect.Effect<void> {
+    const { clocks } = this;
+    if (clocks.leftMs === Number.POSITIVE_INFINITY) return turn;
+    const late = Effect.sync(() => void attempt.decide({ _tag: "failed", failure: runClock, cause: undefined }));
+    return Effect.raceFirst(turn, Effect.delay(late, clocks.leftMs));
+  }
+
   #goes(attempt: Attempt<P>): void {
-    attempt.start(this.options, this.telemetry.started(), this.#clocks.watch(attempt), this);
+    attempt.start(this.options, this.telemetry.started(), this.clocks.watch(attempt), this);
   }
 
   /** How an error of the source becomes a failure at this time. */
@@ -265,7 +279,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     const failure = outcome._tag === "failed" ? outcome.failure : undefined;
     // What hangs while its path is down hangs for that, and not because the model is slow.
     const stalled = failure?.kind === "stalled" && isUp(this) ? failure.clock : undefined;
-    this.passed(this.#clocks.ended(attempt.watch, stalled));
+    this.passed(this.clocks.ended(attempt.watch, stalled));
     if (failure !== undefined) {
       this.spending.failed(attempt.facts.snapshot().counters.input_tokens);
       // The error that an abort makes of a request may be seen before the abort itself (L10).

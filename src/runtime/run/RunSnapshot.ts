@@ -118,6 +118,7 @@ export const startOf = <P, E, R>(
     // How long the throttle, the path or a cooldown would hold it is this process's own knowledge.
     throttle_wait_ms: 0,
     path: "up",
+    waited_for_path: false,
     cooldown_ms: 0,
     route_failures: run.routes?.failures ?? 0,
     // What a process that takes the run up knows of the text decides whether it can be joined.

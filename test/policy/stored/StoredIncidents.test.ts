@@ -49,6 +49,19 @@ describe("L9 an incident that is stored", () => {
     });
   }
 
+  it("by version 2 with a spent budget of refusals decides as stored", () => {
+    const rules = new Set<string>();
+    for (const line of linesOf("2-budget-spent")) {
+      const incident = read(JSON.parse(line));
+      const { policy_version: _, ...again } = policyOf(incident).decide(ofIncident(incident));
+      const { policy_version: stored, ...decision } = incident.decision;
+      assert.strictEqual(stored, "2");
+      assert.deepStrictEqual(again, decision, line);
+      rules.add(decision.rule);
+    }
+    assert.deepStrictEqual([...rules].sort(), ["budget_exhausted", "not_processed", "not_sent", "nothing_shown"]);
+  });
+
   it("by version 2 has the sentence that was stored with it", () => {
     for (const line of linesOf("2")) {
       const { decision, facts, failure, message } = read(JSON.parse(line));

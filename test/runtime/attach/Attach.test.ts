@@ -55,6 +55,31 @@ describe("a consumer that goes away", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
+  it.effect("is told of a call that was delivered before, so that it is not run as a new one", () =>
+    Effect.gen(function* () {
+      const tools = [{ name: "pay", executor: "runtime", effect: "mutating" }] as const;
+      const script = [S.start, S.callReady("pay"), S.wait(5_000), S.callReady("pay", 1), S.done];
+      const first = yield* R.reads(run(S.scripted(script), { tools }));
+      yield* R.passed(1_000);
+      yield* first.leave;
+      const second = yield* R.reads(attached());
+      yield* R.passed(20_000);
+      const calls = second.events.flatMap((event) =>
+        event._tag === "Part" ? [...(event.calls ?? []), ...(event.delivered_calls ?? [])] : [],
+      );
+      assert.deepStrictEqual(
+        calls.map((call) => [call.call, "delivered" in call]),
+        [
+          ["0.0", true],
+          ["0.1", false],
+        ],
+      );
+      const third = yield* R.reads(attached());
+      yield* R.settled;
+      assert.isTrue(third.events.every((event) => event._tag !== "Part" || event.calls === undefined));
+    }).pipe(Effect.provide(S.processor())),
+  );
+
   it.effect("may count its parts instead, as a caller of `parts` does", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;

@@ -2,8 +2,12 @@
  * A user's cancel and a lifecycle's close, wherever a run is: they stop it, and they win over every other reason (L10).
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Fiber } from "effect";
+import { Context, Effect, Exit, Fiber, Layer, Logger, Stream } from "effect";
 import { TestClock } from "effect/testing";
+import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { InterruptSignature } from "../../../src/runtime/contract/InterruptSignature.ts";
+import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
@@ -125,4 +129,123 @@ describe("A lifecycle's close", () => {
       assert.strictEqual(S.errorOf(seen.exit)?.message, "the processor is closed: shutdown");
     }).pipe(Effect.provide(S.processor())),
   );
+});
+
+describe("A policy of the caller's own", () => {
+  /** It wants the provider's own cancels and forgets to look at `by`. */
+  const eager = (asked: () => void): RecoveryPolicy.RecoveryPolicy => ({
+    ...RecoveryPolicy.default,
+    name: "eager",
+    decide: () => {
+      asked();
+      return {
+        action: "auto_retry_once",
+        rule: "nothing_shown",
+        mode: "replay",
+        delay_ms: 0,
+        policy_version: "1",
+        because: [],
+      };
+    },
+  });
+
+  for (const [how, rule] of [
+    ["cancel", "user_cancelled"],
+    ["close", "lifecycle_closed"],
+    ["timeout", "caller_interrupted"],
+  ] as const)
+    it.effect(`is not asked after a ${how}: ${rule} stands`, () =>
+      Effect.gen(function* () {
+        const processor = yield* StreamProcessor;
+        const provider = S.scripted([S.start, S.never]);
+        let asked = 0;
+        const policy = eager(() => {
+          asked += 1;
+        });
+        const stream = processor.run(S.options(provider, { runId: "r", policy }));
+        const fiber = yield* Effect.forkChild(
+          Effect.exit(Effect.timeout(S.watch(stream), how === "timeout" ? "5 seconds" : "1 hour")),
+        );
+        yield* TestClock.adjust("5 seconds");
+        if (how === "cancel") yield* processor.cancel("r");
+        if (how === "close") yield* processor.close("bye");
+        yield* TestClock.adjust("6 seconds");
+        assert.isDefined(fiber.pollUnsafe());
+        assert.strictEqual(asked, 0);
+        assert.strictEqual(provider.attempts.length, 1);
+        const record = yield* S.recordOf("r");
+        assert.strictEqual(record.end?.reason, rule);
+        assert.strictEqual(record.incidents.at(-1)?.decision.rule, rule);
+      }).pipe(Effect.provide(S.processor())),
+    );
+
+  it.effect("that throws ends the run as RunInterrupted with the provider's own error, and is reported", () => {
+    const logged: Array<unknown> = [];
+    const logger = Logger.make(({ message }) => void logged.push(message));
+    const policy: RecoveryPolicy.RecoveryPolicy = {
+      ...RecoveryPolicy.default,
+      name: "throws",
+      decide: () => {
+        throw new Error("no idea");
+      },
+    };
+    return Effect.gen(function* () {
+      const provider = S.scripted([S.start, S.reset], S.hello);
+      const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r", policy })));
+      const error = S.errorOf(seen.exit);
+      assert.strictEqual(error?._tag, "RunInterrupted");
+      assert.strictEqual(error?.failure.code, "ECONNRESET");
+      assert.instanceOf(error?.cause, S.ProviderBroke);
+      assert.deepStrictEqual((yield* S.recordOf("r")).incidents[0]?.decision.because, ["decision=threw"]);
+      assert.isTrue(logged.flat().includes("the policy threw"));
+    }).pipe(Effect.provide(S.processor().pipe(Layer.provideMerge(Logger.layer([logger])))));
+  });
+});
+
+describe("A stop during the first write of a run", () => {
+  const slow = Layer.effect(
+    RunRecorder,
+    Effect.map(RunRecorder, (recorder) => {
+      let writes = 0;
+      return {
+        ...recorder,
+        write: (...given: Parameters<typeof recorder.write>) => {
+          writes += 1;
+          return writes === 1
+            ? Effect.andThen(Effect.sleep("1 second"), recorder.write(...given))
+            : recorder.write(...given);
+        },
+      };
+    }),
+  ).pipe(Layer.provide(RunRecorder.layerMemory()));
+  const processor = StreamProcessor.layer.pipe(Layer.provideMerge(Layer.merge(slow, UserDecisions.layerHeadless())));
+
+  for (const [how, rule] of [
+    ["a signed interrupt", "user_cancelled"],
+    ["a plain interrupt", "caller_interrupted"],
+    ["a timeout", "caller_interrupted"],
+  ] as const)
+    for (const lingerMs of [0, 5_000])
+      it.effect(`${how}${lingerMs > 0 ? ", of a run that lingers," : ""} is heard before the request is sent`, () =>
+        Effect.gen(function* () {
+          const provider = S.scripted([S.start, S.never]);
+          const options = S.options(provider, { runId: "r", ...(lingerMs > 0 ? { lingerMs } : {}) });
+          const run = Stream.runDrain((yield* StreamProcessor).run(options));
+          const fiber = yield* Effect.forkDetach(Effect.exit(how === "a timeout" ? Effect.timeout(run, 300) : run), {
+            startImmediately: true,
+          });
+          yield* TestClock.adjust(300);
+          if (how !== "a timeout") {
+            const signature = how === "a signed interrupt" ? Context.make(InterruptSignature, "user") : Context.empty();
+            yield* Effect.forkDetach(Fiber.interruptAs(fiber, 7, signature), { startImmediately: true });
+          }
+          yield* TestClock.adjust("2 seconds");
+          // An interrupt that nobody signed does not end a run that lingers.
+          const goesOn = lingerMs > 0 && rule === "caller_interrupted";
+          assert.strictEqual(provider.attempts.length, goesOn ? 1 : 0);
+          assert.strictEqual((yield* S.recordOf("r")).end?.reason, goesOn ? undefined : rule);
+          yield* TestClock.adjust("10 seconds");
+          assert.isTrue(Exit.isExit(fiber.pollUnsafe()));
+        }).pipe(Effect.provide(processor)),
+      );
 });

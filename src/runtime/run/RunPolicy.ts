@@ -1,0 +1,55 @@
+/**
+ * The policy as a run asks it. A policy of the caller's own may retry too much, return anything or throw; none of that may keep a run
+ * from its end.
+ */
+import * as Schema from "effect/Schema";
+import { Decision } from "../../domain/Decision.ts";
+import { label } from "../../domain/Limits.ts";
+import type { DecisionInput } from "../../policy/DecisionInput.ts";
+import * as RecoveryPolicy from "../../policy/RecoveryPolicy.ts";
+
+const isDecision = Schema.is(Decision);
+
+/**
+ * A policy that can be asked about any run.
+ *
+ * - After a stop the policy is not asked: `user_cancelled`, `lifecycle_closed` and `caller_interrupted` stand.
+ * - A value that is no decision, and a policy that throws, stop the run: that is the safest of the three actions.
+ *
+ * @param policy the caller's own; left out for the default policy
+ * @param report is called with what the policy threw
+ */
+export const make = (
+  policy: RecoveryPolicy.RecoveryPolicy | undefined,
+  report: (error: unknown) => void,
+): RecoveryPolicy.RecoveryPolicy => {
+  if (policy === undefined || policy === RecoveryPolicy.default) return RecoveryPolicy.default;
+  const version = label(String(policy.version));
+  const stop = (why: string): Decision => ({
+    action: "do_not_retry",
+    rule: "not_retryable",
+    delay_ms: 0,
+    policy_version: version,
+    because: [`decision=${why}`],
+  });
+  return {
+    ...policy,
+    decide: (input) => {
+      if (isStopped(input)) return { ...RecoveryPolicy.decide(input), policy_version: version };
+      try {
+        const decision = policy.decide(input);
+        return isDecision(decision) ? decision : stop("unreadable");
+      } catch (error) {
+        report(error);
+        return stop("threw");
+      }
+    },
+  };
+};
+
+/** Whether the run was stopped by its user, by a close, by an interrupt or by its caller's own failure. */
+const isStopped = ({ failure, run }: DecisionInput): boolean =>
+  run.user_cancelled ||
+  run.lifecycle_closed ||
+  failure.kind === "caller_failed" ||
+  (failure.kind === "cancelled" && failure.by !== "provider");
