@@ -59,11 +59,12 @@ describe("the memory of failed requests of several machines", () => {
 
   it.effect("keeps the gateway's own words in the store, and none of a provider's", () =>
     Effect.gen(function* () {
-      const { first, second } = yield* nodes;
+      const { first, second, store } = yield* nodes;
       const said = { message: "echo", code: "x", response: { status: 429, headers: [], body: "{}" } };
       yield* first.tell(request("a", again), { ...told, said });
       assert.deepStrictEqual((yield* first.recall(request("a", again)))?.told.said, said);
       assert.deepStrictEqual((yield* second.recall(request("a", again)))?.told, told);
+      assert.notInclude(store.seen.join("\n"), "echo");
     }),
   );
 
