@@ -140,8 +140,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a provider's words are kept in a store",
     breaks: "a record holds nothing that a client has sent",
     within: "remembered",
-    find: "JSON.stringify(own)",
-    replace: "JSON.stringify(change.told)",
+    find: 'facts.put("told", key, JSON.stringify(own), repeatMs)',
+    replace: 'facts.put("told", key, JSON.stringify(change.told), repeatMs)',
     proofs: [{ test: "test/gateway/proxy/StoredRepeats.test.ts", named: "none of a provider's" }],
   },
   {

@@ -137,8 +137,9 @@ const withRetryAfter = (
     body.retryAfterMs ??
     (refused || failure.kind === "server_error" ? toldIn(body.messages, headers, nowMs) : undefined) ??
     buckets?.resetMs;
-  if (wait === undefined && isPlanLimit(failure, body)) return { ...failure, kind: "rejected", reason: "quota" };
-  const alone = isAlone(failure, body, buckets, wait);
+  const isPlan = isPlanLimit(failure, body);
+  if (wait === undefined && isPlan) return { ...failure, kind: "rejected", reason: "quota" };
+  const alone = (wait !== undefined && isPlan) || isAlone(failure, body, buckets, wait);
   return {
     ...failure,
     ...(wait === undefined ? {} : { retry_after_ms: wait }),
@@ -157,8 +158,8 @@ const toldIn = (
 };
 
 /**
- * A plan's allowance is used up, and no end of that is known: the same request is refused for hours. A provider that asks to retry
- * is believed, and of a server's own failures only JSON is.
+ * Whether a plan's allowance is used up. If no end of that is known, the same request is refused for hours. As a refusal of a quota
+ * does, it holds no other run. A provider that asks to retry is believed, and of a server's own failures only JSON is.
  */
 const isPlanLimit = ({ kind, retryable }: Failure, { codes, form, messages }: ErrorBody.BodyReading): boolean => {
   if (retryable === true || (kind !== "rate_limited" && kind !== "overloaded" && kind !== "server_error")) return false;

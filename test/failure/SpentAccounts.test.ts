@@ -71,7 +71,9 @@ describe("a refusal that tells its end", () => {
   ];
   for (const [message, wait] of rows) {
     it(`"${message}" is a wait and no spent account`, () => {
-      expectFailure(classify(429, { error: { message } }, { date }), { kind: "rate_limited", retry_after_ms: wait });
+      // As a quota does, a plan's limit holds no other run.
+      const found = { kind: "rate_limited", retry_after_ms: wait, only_this: true };
+      expectFailure(classify(429, { error: { message } }, { date }), found);
       expectFailure(classify(500, { error: { message } }, { date }), { kind: "server_error", retry_after_ms: wait });
     });
   }

@@ -375,7 +375,10 @@ const runOptions = (
   if (options.emptyIsFailure !== undefined) made.emptyIsFailure = options.emptyIsFailure;
   const { head } = options;
   // A client that has no head yet can still be told of a refusal by a status.
-  if (typeof head === "object") made.patienceMs = () => (heads.sent ? undefined : waits.leftOf(head.withinMs));
+  if (typeof head === "object") {
+    const patienceMs = () => (heads.sent ? undefined : waits.leftOf(head.withinMs));
+    made.patienceMs = patienceMs;
+  }
   if (later !== undefined) made.spentBefore = { asked: later, beside };
   if (options.path !== undefined) made.path = options.path;
   if (options.group !== undefined) made.group = options.group;
