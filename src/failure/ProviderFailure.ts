@@ -4,9 +4,10 @@
 import type { Failure } from "../domain/Failure.ts";
 import * as ErrorBody from "./evidence/ErrorBody.ts";
 import * as HttpStatus from "./tables/HttpStatus.ts";
-import { type CodeMeaning, lookup } from "./tables/ProviderErrors.ts";
+import { type CodeMeaning, lookup, saysPlanLimit } from "./tables/ProviderErrors.ts";
 import * as RateLimits from "./tables/RateLimits.ts";
 import * as RetryAfter from "./tables/RetryAfter.ts";
+import * as WaitWords from "./tables/WaitWords.ts";
 import { codeLabel } from "./thrown/ErrorLabel.ts";
 
 /**
@@ -134,16 +135,36 @@ const withRetryAfter = (
   const wait =
     headers.map((held) => RetryAfter.fromHeaders(held, nowMs)).find((found) => found !== undefined) ??
     body.retryAfterMs ??
-    (refused || failure.kind === "server_error"
-      ? body.messages.map(RetryAfter.fromText).find((found) => found !== undefined)
-      : undefined) ??
+    (refused || failure.kind === "server_error" ? toldIn(body.messages, headers, nowMs) : undefined) ??
     buckets?.resetMs;
-  const alone = isAlone(failure, body, buckets, wait);
+  const isPlan = isPlanLimit(failure, body);
+  if (wait === undefined && isPlan) return { ...failure, kind: "rejected", reason: "quota" };
+  const alone = (wait !== undefined && isPlan) || isAlone(failure, body, buckets, wait);
   return {
     ...failure,
     ...(wait === undefined ? {} : { retry_after_ms: wait }),
     ...(alone ? { only_this: true } : {}),
   };
+};
+
+/** The wait that a sentence names. A date in it is read against the response's own. */
+const toldIn = (
+  messages: ReadonlyArray<string>,
+  headers: ReadonlyArray<unknown>,
+  nowMs: number | undefined,
+): number | undefined => {
+  const dated = headers.map((held) => RetryAfter.sentAt(held, undefined)).find((at) => at !== undefined);
+  return messages.map((message) => WaitWords.read(message, dated ?? nowMs)).find((found) => found !== undefined);
+};
+
+/**
+ * Whether a plan's allowance is used up. If no end of that is known, the same request is refused for hours. As a refusal of a quota
+ * does, it holds no other run. A provider that asks to retry is believed, and of a server's own failures only JSON is.
+ */
+const isPlanLimit = ({ kind, retryable }: Failure, { codes, form, messages }: ErrorBody.BodyReading): boolean => {
+  if (retryable === true || (kind !== "rate_limited" && kind !== "overloaded" && kind !== "server_error")) return false;
+  if (kind !== "rate_limited" && form === "text") return false;
+  return [...messages, ...codes].some(saysPlanLimit);
 };
 
 /** A refusal of a moment: the headers of any other response say nothing of a wait. */

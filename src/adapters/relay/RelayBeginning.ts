@@ -216,7 +216,7 @@ export const begin = Effect.fnUntraced(function* (
   });
   const scope = yield* Scope.fork(yield* Effect.scope);
   const events = processor.run(
-    runOptions(run, options, heads, [before, yield* Effect.context<never>(), { presence, ...taps }]),
+    runOptions(run, options, heads, [before, yield* Effect.context<never>(), { presence, ...taps }, waits]),
   );
   // `Stream.toPull` would put a copy of all services, and a semaphore, around every pull.
   const pull = yield* pullIn(events, scope);
@@ -335,7 +335,7 @@ const runOptions = (
   { plan, run_id }: RelayRun,
   options: RelayOptions,
   heads: RelayHeads,
-  [before, services, taps]: [RepeatedRun, Context.Context<never>, Taps<RelayPart>],
+  [before, services, taps, waits]: [RepeatedRun, Context.Context<never>, Taps<RelayPart>, RelayWaits],
 ): RelayedRun => {
   const seam = seamOf(plan, options);
   const { later, repeated } = before;
@@ -374,6 +374,12 @@ const runOptions = (
     made.flowsOn = isStream;
   }
   if (options.emptyIsFailure !== undefined) made.emptyIsFailure = options.emptyIsFailure;
+  const { head } = options;
+  // A client that has no head yet can still be told of a refusal by a status.
+  if (typeof head === "object") {
+    const patienceMs = () => (heads.sent ? undefined : waits.leftOf(head.withinMs));
+    made.patienceMs = patienceMs;
+  }
   if (later !== undefined) made.spentBefore = { asked: later, beside };
   if (options.path !== undefined) made.path = options.path;
   if (options.group !== undefined) made.group = options.group;

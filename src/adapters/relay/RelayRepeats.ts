@@ -47,7 +47,37 @@ export interface ToldClient {
   /** What broke; undefined where it is not known. */
   readonly code: string | undefined;
   readonly headers: RelayHeaders;
+  /**
+   * The provider's own words, where it refused the run. They may echo a request, so they stay in the memory of this machine's
+   * processes and never reach a store.
+   */
+  readonly said?: ProviderWords;
 }
+
+/** What a provider said when it refused a request, without credentials. */
+export interface ProviderWords {
+  /** One bounded line. */
+  readonly message: string | undefined;
+  readonly code: string | undefined;
+  /** The refusal itself, where it was a response and no event of a stream. */
+  readonly response: ToldRefusal | undefined;
+}
+
+/** A provider's refusal, as it can be given again. */
+export interface ToldRefusal {
+  readonly status: number;
+  readonly headers: RelayHeaders;
+  readonly body: string;
+}
+
+/** Maximum length of a refusal's body that is remembered, in UTF-16 code units. */
+export const toldBodyCharactersMax = 4_096;
+
+/** What is remembered of what a client was told: a long body is not. */
+const memorable = (told: ToldClient): ToldClient =>
+  (told.said?.response?.body.length ?? 0) > toldBodyCharactersMax && told.said !== undefined
+    ? { ...told, said: { ...told.said, response: undefined } }
+    : told;
 
 /** What a request is told from memory. */
 export interface Recalled {
@@ -255,7 +285,7 @@ export class RelayRepeats {
     return this.#remember(request, (key) => ({
       _tag: "Told",
       key,
-      told,
+      told: memorable(told),
       idempotencyKey: idempotencyKeyOf(request),
     }));
   }

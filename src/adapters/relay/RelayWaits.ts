@@ -23,8 +23,10 @@ export class RelayWaits {
   readonly #told: ((wait: RelayWait) => void) | undefined;
   /** The attempt whose request waits, or will be the next to go. */
   #awaited = 1;
-  /** The attempt whose request was opened last. */
+  /** The attempt whose request was opened last, and when. */
   #opened = 0;
+  #openedAt: number;
+  readonly #startedAt: number;
   #open: { readonly for: "path" | "cooldown"; readonly since: number } | undefined;
   /** What the run has waited for paths in waits that are over. */
   #pathMs = 0;
@@ -36,6 +38,8 @@ export class RelayWaits {
   constructor(now: () => number, told: ((wait: RelayWait) => void) | undefined) {
     this.#now = now;
     this.#told = told;
+    this.#startedAt = now();
+    this.#openedAt = this.#startedAt;
   }
 
   /** Makes it; a wait that the run ends in is over with the scope. */
@@ -65,8 +69,18 @@ export class RelayWaits {
   /** The request of an attempt goes out. */
   opened(attempt: number): void {
     this.#opened = attempt;
+    this.#openedAt = this.#now();
     if (this.#open?.for === "path" && attempt > 1) this.pathAttempts += 1;
     this.#end();
+  }
+
+  /**
+   * How long a refused request may wait for its next attempt, in milliseconds, if its client is to hear of it within its patience: the
+   * next refusal may take as long as this one.
+   */
+  leftOf(patienceMs: number): number {
+    const now = this.#now();
+    return patienceMs - (now - this.#startedAt) - (now - this.#openedAt);
   }
 
   /** Done once the run has waited for paths so long in all, and still does. */

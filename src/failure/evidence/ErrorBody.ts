@@ -159,9 +159,15 @@ const codesOf = (holder: object): ReadonlyArray<string> => {
   const inner = [get(holder, "innererror"), get(holder, "inner_error")].map((error) => text(error, "code")); // Azure
   const details = elements(get(holder, "details")).map((detail) => text(detail, "reason")); // google.rpc ErrorInfo
   const metadata = text(get(holder, "metadata"), "error_type"); // OpenRouter
-  return [...own, ...inner, ...details, metadata].filter(
+  return [...own, numericCode(holder), ...inner, ...details, metadata].filter(
     (code): code is string => code !== undefined && code !== "error" && code.length <= 128,
   );
+};
+
+/** Zhipu and MiniMax send their codes as numbers too. Smaller ones are statuses. */
+const numericCode = (holder: object): string | undefined => {
+  const code = number(holder, "code");
+  return code !== undefined && Number.isInteger(code) && code >= 1_000 && code <= 9_999 ? String(code) : undefined;
 };
 
 const statusesOf = (holder: object): ReadonlyArray<number> =>

@@ -38,9 +38,39 @@ export const timestamp = (value: string): number | undefined => {
   const found = /^(\d{4})-(\d\d)-(\d\d)[t ](\d\d):(\d\d):(\d\d(?:\.\d{1,9})?)(?:z|([+-])(\d\d):?(\d\d))$/i.exec(value);
   if (found === null) return undefined;
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found.slice(1, 7).map(Number);
-  if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 24 || minute > 59 || second >= 61) return undefined;
+  const atMs = utc(year, month, day, hour, minute, second);
   const ahead = (found[7] === "-" ? -1 : 1) * (Number(found[8] ?? 0) * 60 + Number(found[9] ?? 0));
-  return ((daysSinceEpoch(year, month, day) * 24 + hour) * 60 + minute - ahead) * 60_000 + second * 1_000;
+  return atMs === undefined ? undefined : atMs - ahead * 60_000;
+};
+
+/**
+ * Milliseconds since the epoch of a date and a time of day in UTC.
+ *
+ * @returns undefined if no calendar has the date or no clock the time
+ */
+export const utc = (
+  year: number,
+  month: number,
+  day: number,
+  hour: number,
+  minute: number,
+  second: number,
+): number | undefined => {
+  if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 24 || minute > 59 || second >= 61) return undefined;
+  return ((daysSinceEpoch(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1_000;
+};
+
+const dayMs = 86_400_000;
+
+/**
+ * The next instant at which a clock in UTC shows a time of day.
+ *
+ * @param timeMs milliseconds since midnight; those of another day count as the same time of day
+ * @param nowMs milliseconds since the epoch
+ */
+export const nextTimeOfDay = (timeMs: number, nowMs: number): number => {
+  const wait = (timeMs - nowMs) % dayMs;
+  return nowMs + (wait < 0 ? wait + dayMs : wait);
 };
 
 /** RFC 9110, 5.6.7: a two-digit year that seems more than 50 years ahead is in the past. */

@@ -72,6 +72,7 @@ const rows: ReadonlyArray<readonly [string, CodeMeaning, string]> = [
   ["Google ErrorInfo", quota, "BILLING_DISABLED CONSUMER_SUSPENDED"],
   ["Bedrock", quota, "ServiceQuotaExceededException"],
   ["Mistral, Together", quota, "payment_required credit_limit insufficient_credits insufficient_balance"],
+  ["MiniMax", quota, "insufficient_balance_error"],
   ["Groq", toolInput, "tool_use_failed"],
   ["Gemini", toolInput, "MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL"],
   [
@@ -165,10 +166,11 @@ const rows: ReadonlyArray<readonly [string, CodeMeaning, string]> = [
 ];
 
 /**
- * Codes that only digits make; they say something only as the `code` of an error whose status is 429 or 400: Zhipu's
- * account (1112, 1113), plan window (1308, 1310: hours or days until it opens) and prompt (1261) codes, Zhipu's content filter (1301).
+ * Codes that only digits make; they say something only as the `code` of an error, as text or as a number: MiniMax's balance
+ * (1008), Zhipu's account (1112, 1113), plan window (1308, 1310: hours or days until it opens) and prompt (1261) codes, Zhipu's content filter (1301).
  */
 const digits: ReadonlyMap<string, CodeMeaning> = new Map([
+  ["1008", quota],
   ["1112", quota],
   ["1113", quota],
   ["1308", quota],
@@ -223,7 +225,14 @@ const texts: ReadonlyArray<readonly [string, ReadonlyArray<number>, RegExp, Code
   ["llama.cpp", [], /\binput is too large to process\. increase the physical batch size\b/i, larger],
   ["llama.cpp", [], /\b(?:image|audio|video) input is not supported\b/i, never],
   ["llama.cpp", [], /\brequires --jinja flag\b|^unsupported param: /i, never],
-  ["Anthropic", [400], /\bcredit balance is too low to access the Anthropic API\b/i, quota],
+  ["DeepSeek, MiniMax, Zhipu", [], /\binsufficient[ _](?:account[ _])?(?:balance|credits?|funds)\b/i, quota],
+  [
+    "Anthropic, xAI",
+    [],
+    /\b(?:account|credit) balance (?:is |has been )?(?:too low|insufficient|not enough|exhausted|negative|used up)\b/i,
+    quota,
+  ],
+  ["Zhipu, Moonshot", [], /余额不足|账户已欠费/, quota],
   ["Anthropic", [], /\bOutput blocked by content filtering policy\b/i, policy],
   ["DeepSeek", [400], /^Content Exists Risk$/, policy],
   ["xAI", [403], /\bhas used all available credits or reached its monthly spending limit\b/i, quota],
@@ -245,3 +254,17 @@ export const lookupText = (message: string, status: number | undefined): CodeMea
     ([, statuses, pattern]) =>
       (statuses.length === 0 || (status !== undefined && statuses.includes(status))) && pattern.test(message),
   )?.[3];
+
+const planLimit =
+  /\b(?:usage|spend(?:ing)?|plan|subscription|session|(?:dai|week|month)ly|(?:\d{1,2}|five)[- ]hour) (?:(?:usage|token|request|message|spending) )?(?:limit|cap|allowance)s?\b/i;
+const isUsedUp = /\b(?:reached|exceed(?:s|ed)?|hit|exhausted|used up|ran out|run out)\b/i;
+const ofMoments = /\bper[- ](?:second|minute)\b|\b[RT]P[SM]\b/i;
+
+/**
+ * Whether a refusal's sentence or code says that a plan's allowance is used up ("You have reached your weekly limit"): a limit of
+ * hours or days. The words quota and billing alone do not say it.
+ */
+export const saysPlanLimit = (words: string): boolean => {
+  const spaced = words.replaceAll(/[_\s]+|(?<=[a-z])(?=[A-Z])/g, " ");
+  return planLimit.test(spaced) && isUsedUp.test(spaced) && !ofMoments.test(spaced);
+};

@@ -67,19 +67,6 @@ export const fromError = (error: unknown): number | undefined => {
   return Duration.isDuration(wait) && Duration.isFinite(wait) ? bounded(Duration.toMillis(wait)) : undefined;
 };
 
-/**
- * Reads "try again in 18.642s" (OpenAI, Groq), "retry after 1 second" (Azure), "retry in 1m30s", "wait 40000 seconds before
- * retrying" (GitHub Models): a last resort.
- */
-export const fromText = (message: string): number | undefined => {
-  const found =
-    /\b(?:(?:try again|retry)(?: your request)? (?:in|after)|please wait(?: for)?) ((?:\d+(?:\.\d+)?\s?[a-z]+\s?){1,4})/i.exec(
-      message,
-    );
-  const wait = found?.[1] === undefined ? undefined : duration(found[1]);
-  return wait === undefined ? undefined : bounded(wait);
-};
-
 /** Reads one header in any case. Redacted and repeated values that are no text are left out. */
 export const header = (headers: unknown, name: string): string | undefined => {
   const getter = get(headers, "get");
@@ -135,9 +122,11 @@ const unitsMs: Readonly<Record<string, number>> = {
   min: 60_000,
   minute: 60_000,
   h: 3_600_000,
+  hr: 3_600_000,
   hour: 3_600_000,
   d: 86_400_000,
   day: 86_400_000,
+  week: 604_800_000,
 };
 
 /** `48s`, `48.939935699s`, `1m30s`, `20 seconds`: the known units in front, and nothing where there is none. */

@@ -22,6 +22,10 @@ export interface Treatment {
    * `cuts`: where the connection breaks. `errors`: behind a provider's error event too. `nothing`: it ends, or shows the text twice.
    */
   readonly mends: "nothing" | "cuts" | "errors";
+  /**
+   * It asks again by words of an error's message, whatever its status: a provider's message is quoted to it without them.
+   */
+  readonly asksByWords: boolean;
   /** The status of a run that is given up before its head. */
   readonly status: 400 | 424;
   /** The end of the body behind the error event of `tell`: clean, or broken (inside an open chunk). */

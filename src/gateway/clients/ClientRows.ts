@@ -21,6 +21,7 @@ export const unknownTreatment: Treatment = {
   status: 400,
   ending: "broken",
   mends: "nothing",
+  asksByWords: true,
   firstNoOp: "event",
 };
 
@@ -52,6 +53,9 @@ const row = (
 /** No measured client took a clean end behind the right error event for whole, and two lose its words with a broken one. */
 const told: Difference = { ending: "clean" };
 
+/** It goes by the status alone. */
+const byStatus: Difference = { asksByWords: false };
+
 const agent =
   (pattern: RegExp) =>
   ({ agent }: RequestMarks): boolean =>
@@ -79,7 +83,7 @@ const agents: ReadonlyArray<ClientRow> = [
       matches: either(agent(/^codex[_-]/), header("originator", /^codex[_-]/)),
     },
     // Behind a provider's error event it shows its text twice.
-    { ...told, mends: "cuts" },
+    { ...told, ...byStatus, mends: "cuts" },
     // It counts events: with comments alone it gives up after 300 s.
     { "openai-responses": { firstNoOp: "event" } },
   ),
@@ -91,7 +95,7 @@ const agents: ReadonlyArray<ClientRow> = [
       matches: either(agent(/^claude-cli\//), header("x-app", /^cli$/)),
     },
     // It sends a request that got a 400 or a 422 six times.
-    { ...told, status: 424, mends: "cuts" },
+    { ...told, ...byStatus, status: 424, mends: "cuts" },
   ),
   row(
     { name: "opencode", marks: "user agent `opencode/…`", measured: "1.18.33", matches: agent(/^opencode\//) },
@@ -99,7 +103,10 @@ const agents: ReadonlyArray<ClientRow> = [
     // Behind an error event of Anthropic's it shows its text twice.
     { "anthropic-messages": { mends: "cuts" } },
   ),
-  row({ name: "gemini-cli", marks: "user agent `GeminiCLI…`", measured: "0.61", matches: agent(/^GeminiCLI\b/) }, told),
+  row(
+    { name: "gemini-cli", marks: "user agent `GeminiCLI…`", measured: "0.61", matches: agent(/^GeminiCLI\b/) },
+    { ...told, ...byStatus },
+  ),
   row(
     {
       name: "qwen-code",
@@ -120,7 +127,7 @@ const agents: ReadonlyArray<ClientRow> = [
       measured: "1.0.102",
       matches: either(header("x-initiator"), header("x-interaction-type")),
     },
-    told,
+    { ...told, ...byStatus },
     // Nothing in these streams ends it: it asks six times and shows the part of the response six times. Before the head a plain
     // status does, and its SDK waits 600 s for one.
     {
@@ -142,7 +149,7 @@ const sdks: ReadonlyArray<ClientRow> = [
       measured: "1.5.47",
       matches: agent(/^ls\/JS\b/),
     },
-    told,
+    { ...told, ...byStatus },
   ),
   row(
     {
@@ -155,7 +162,7 @@ const sdks: ReadonlyArray<ClientRow> = [
   ),
   row(
     { name: "langchain", marks: "user agent `langchainjs-…`", measured: "1.0.0", matches: agent(/^langchainjs-/) },
-    told,
+    { ...told, ...byStatus },
   ),
   row(
     {
@@ -182,7 +189,7 @@ const sdks: ReadonlyArray<ClientRow> = [
       measured: "JS 3.1; Python read in its sources",
       matches: either(agent(/^google-genai-sdk\//), header("x-goog-api-client", /^google-genai-sdk\//)),
     },
-    told,
+    { ...told, ...byStatus },
   ),
   row(
     {

@@ -1,14 +1,16 @@
 /**
- * Says of a run that was given up what its client is told: in words that no client takes for a fault that passes.
+ * Says of a run that was given up what its client is told: in words that it does not take for a fault that passes, and with the
+ * provider's own where it refused the run.
  */
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import type { Recalled, ToldClient } from "../../adapters/relay/RelayRepeats.ts";
-import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import type { RelayHeaders, RelayRequest } from "../../adapters/relay/RelayTransport.ts";
 import type { WireProtocol } from "../../provider/Protocols.ts";
 import { isOutOfDescriptors } from "../limits/Descriptors.ts";
 import type { Treatment } from "./ClientRow.ts";
-import { codeOf, messageOf } from "./GivenUpWords.ts";
+import { codeOf, messageOf, quoting } from "./GivenUpWords.ts";
 import { saysPassing } from "./PassingWords.ts";
+import { saidBy } from "./ProviderWords.ts";
 
 /**
  * What the client of a run that was given up is told: one plain sentence for a person, what broke (such as `ECONNREFUSED`), and
@@ -58,10 +60,16 @@ export const isLeftToClient = (
   { repeated, said }: ShownBreak,
 ): boolean => onBreak === "tell" && !repeated && (mends === "errors" || (mends === "cuts" && !said));
 
-/** What the client of a run that was given up is told. */
-export const givenUp = (error: RelayInterrupted): GivenUp => {
+/**
+ * What the client of a run that was given up is told.
+ *
+ * @param request the client's: what it carries as credentials is redacted from the provider's words
+ */
+export const givenUp = (error: RelayInterrupted, request?: RelayRequest): GivenUp => {
   const code = codeOf(error.failure);
+  const said = error.rule === "user_cancelled" ? undefined : saidBy(error, request);
   return {
+    ...(said === undefined ? {} : { said }),
     message: messageOf(error),
     code,
     headers: [["x-should-retry", "false"], ...error.headers, ["x-recovery-code", code]],
@@ -78,15 +86,21 @@ export const recalled = ({ ageMs, told }: Recalled): GivenUp => {
   };
 };
 
+/** The sentence that a client is told: with the provider's own words, as far as they do not make it ask again. */
+export const sentenceOf = ({ message, said }: GivenUp, { asksByWords }: Pick<Treatment, "asksByWords">): string =>
+  said === undefined ? message : quoting(message, said, asksByWords);
+
 /**
  * The response of its own that a client is told it with before a head. The code stands in the document too, but where it is a
  * word by which clients ask again: some of them read all of a document as the message.
  */
 export const refusalOf = (
-  { code, headers, message }: GivenUp,
+  told: GivenUp,
   protocol: Pick<WireProtocol, "givenUp">,
-  { status }: Pick<Treatment, "status">,
+  treatment: Pick<Treatment, "asksByWords" | "status">,
 ): GivenUpRefusal => {
+  const { code, headers } = told;
+  const { status } = treatment;
   const named = code === undefined || saysPassing(code) ? undefined : code;
-  return { status, headers, document: protocol.givenUp.document(message, named, status) };
+  return { status, headers, document: protocol.givenUp.document(sentenceOf(told, treatment), named, status) };
 };

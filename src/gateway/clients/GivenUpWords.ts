@@ -1,13 +1,14 @@
 /**
  * Words what the client of a run that was given up is told: what broke, and why nothing more is tried.
  *
- * The sentences are fixed and name no provider. Nothing of a provider's own words is in them: "Overloaded" would make clients ask
- * again, which is what the run has done already.
+ * The sentences are fixed and name no provider. A provider's own words are quoted in them as far as its client goes by the status:
+ * to others "Overloaded" would be a reason to ask again, which is what the run has done already.
  */
+import type { ProviderWords } from "../../adapters/relay/RelayRepeats.ts";
 import type { Rule } from "../../domain/Decision.ts";
 import type { Failure, FailureKind, RejectedReason } from "../../domain/Failure.ts";
 import { connectWords } from "../../story/PathWords.ts";
-import { saysPassing } from "./PassingWords.ts";
+import { saysPassing, withoutPassing } from "./PassingWords.ts";
 
 /** Of a run what its words are made of. */
 export interface GivenUpFacts {
@@ -27,11 +28,36 @@ export const codeOf = (failure: Failure): string => {
 
 const plainCode = /^[A-Za-z][\w.-]{0,63}$/;
 
+/** Begins every message: who says it. */
+const speaker = "stream-recovery gateway: ";
+
+/**
+ * A message with the provider's own words in it.
+ *
+ * @param message of `messageOf`
+ * @param asksByWords leaves out the words by which clients ask again
+ */
+export const quoting = (
+  message: string,
+  { code, message: said }: Pick<ProviderWords, "code" | "message">,
+  asksByWords: boolean,
+): string => {
+  const text = said === undefined || !asksByWords ? said : withoutPassing(said);
+  const named = code === undefined || (asksByWords && saysPassing(code)) ? undefined : code;
+  if (text === undefined && named === undefined) return message;
+  const coded = named === undefined ? "" : ` (${named})`;
+  const quote = text === undefined ? `answers${coded}` : `says "${text}"${coded}`;
+  const own = named === undefined ? message : message.replace(coded, "");
+  const quoted = `${speaker}the model provider ${quote}: ${own.slice(speaker.length)}`;
+  // Two harmless texts may make such a word together.
+  return asksByWords && saysPassing(quoted) ? message : quoted;
+};
+
 /** The message: who says it, what broke, and why nothing more is tried. */
 export const messageOf = ({ attempts, failure, rule }: GivenUpFacts): string => {
   const code = codeOf(failure);
   const named = code === failure.kind || saysPassing(code) ? "" : ` (${code})`;
-  const happened = `stream-recovery gateway: ${whatHappened(failure)}${named}.`;
+  const happened = `${speaker}${whatHappened(failure)}${named}.`;
   const why = rule === "outage_too_long" ? tooLong(failure) : reasons[rule];
   const tries = attempts > 1 ? `${attempts} attempts were made.` : "";
   return [happened, why, saysPassing(tries) ? "" : tries, "Nothing more is tried."]

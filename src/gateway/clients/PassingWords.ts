@@ -23,5 +23,18 @@ const passing = new RegExp(words.map(({ source }) => source).join("|"), "i");
 /** Codes of Node: at one in a message, or anywhere in a document, opencode asks again without end, whatever the status. */
 const codes = /getaddrinfo|enotfound|eai_again|econn(?:refused|reset|aborted)|etimedout|epipe/i;
 
+/** The words that begin or go on with one of the others: a part of a word would still be read as the word. */
+const whole = new RegExp(`\\w*(?:${passing.source}|${codes.source})\\w*`, "gi");
+
+/**
+ * A text without the words by which clients tell a fault that passes: "[…]" stands in their place.
+ *
+ * @returns undefined if nothing is left to read
+ */
+export const withoutPassing = (text: string): string | undefined => {
+  const rest = text.replaceAll(whole, "[…]").replaceAll(/\[…\](?:[\s,.:;-]*\[…\])+/g, "[…]");
+  return saysPassing(rest) || !/[\p{L}\p{N}]/u.test(rest) ? undefined : rest;
+};
+
 /** Whether a client takes a text for that of a fault that passes, so that it asks again. */
 export const saysPassing = (text: string): boolean => passing.test(text) || codes.test(text);

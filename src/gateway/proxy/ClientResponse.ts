@@ -232,17 +232,25 @@ export class ClientResponse {
    * @param own headers beside those of its type and length
    */
   answer(status: number, document: object, own: RelayHead["headers"]): void {
+    const type = ["content-type", "application/json"] as const;
+    this.reply(status, Buffer.from(JSON.stringify(document)), [type, ...own]);
+  }
+
+  /**
+   * Responds with a body that is whole.
+   *
+   * @param own headers beside that of its length
+   */
+  reply(status: number, body: Buffer, own: RelayHead["headers"]): void {
     if (this.#gone || this.begun) return;
-    const body = Buffer.from(JSON.stringify(document));
     const unread = isUnread(this.#response.req);
     this.#over = true;
     this.#lingers = unread;
     this.access.ended("whole");
     const headers: RelayHead["headers"] = [
-      ["content-type", "application/json"],
       ["content-length", String(body.byteLength)],
       ["x-content-type-options", "nosniff"],
-      ...own,
+      ...without(own, "x-content-type-options"),
       // What is left of a body that was not read would be taken for the next request.
       ...(!unread || own.some(([name]) => name === "connection") ? [] : [["connection", "close"] as const]),
     ];

@@ -2,8 +2,8 @@
  * Ends the response of a run that broke for good: by a status where no head has left, and behind a head in words that its
  * client takes for an error, or by a broken connection.
  *
- * What a provider refuses and no run retried passes unchanged. What the gateway gave up is told once: a repeat of the request is
- * answered from memory.
+ * What a provider refuses and no run retried passes unchanged. What the gateway gave up is told once, with the provider's last
+ * words: a repeat of the request is answered from memory.
  */
 import { Effect } from "effect";
 import type { RelayResponse } from "../../adapters/relay/Relay.ts";
@@ -11,7 +11,16 @@ import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts"
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
 import type { RelayRepeats } from "../../adapters/relay/RelayRepeats.ts";
 import type { RelayRefusal } from "../../adapters/relay/RelayTransport.ts";
-import { type GivenUp, givenUp, isGivenUp, isLeftToClient, recalled, refusalOf } from "../clients/GivenUp.ts";
+import { unknownName } from "../clients/ClientRows.ts";
+import {
+  type GivenUp,
+  givenUp,
+  isGivenUp,
+  isLeftToClient,
+  recalled,
+  refusalOf,
+  sentenceOf,
+} from "../clients/GivenUp.ts";
 import type { Manner } from "../clients/Manner.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
 import { askAgain, isOutOfDescriptors, outOfDescriptors, reportOutOfDescriptors } from "../limits/Descriptors.ts";
@@ -91,7 +100,7 @@ export const behindHead = Effect.fnUntraced(function* (
     !isCancelled(error) && response.begun() && !response.handedOn() && isLeftToClient(manner, { repeated, said });
   if (manner.onBreak !== "tell" || !plan.streaming || isLeft || isOfGateway(error)) return yield* client.break;
   const isTold = isGivenUp(error, repeated) && !response.handedOn() && !isOpen(error, manner);
-  const { message } = isTold ? yield* remembered(error, request) : givenUp(error);
+  const message = sentenceOf(isTold ? yield* remembered(error, request) : givenUp(error, plan.request), manner);
   const { model } = plan.provider;
   const run = { id: response.run_id, ...(model === undefined ? {} : { model }) };
   for (const { pauseMs, text } of plan.protocol.givenUp.ending(message, response.last(), run)) {
@@ -139,11 +148,18 @@ const remembered = (
   error: RelayInterrupted,
   { plan, repeats }: Pick<EndedRequest<unknown>, "plan" | "repeats">,
 ): Effect.Effect<GivenUp> => {
-  const told = givenUp(error);
+  const told = givenUp(error, plan.request);
   return repeats === undefined ? Effect.succeed(told) : Effect.as(repeats.tell(plan.request, told), told);
 };
 
+/** Tells a client that its run was given up: a known one by its row, any other by the provider's own refusal. */
 const refuse = ({ client, manner, plan }: EndedRequest, told: GivenUp): void => {
+  const refusal = manner.client === unknownName ? told.said?.response : undefined;
+  if (refusal !== undefined) {
+    client.access.learned({ refused: reason });
+    client.reply(refusal.status, Buffer.from(refusal.body), [...refusal.headers, refusedBy, ...told.headers]);
+    return;
+  }
   const { document, headers, status } = refusalOf(told, plan.protocol, manner);
   client.access.learned({ refused: reason });
   client.answer(status, document, [refusedBy, ...headers]);

@@ -7,7 +7,12 @@
  */
 import { createHash, createHmac } from "node:crypto";
 import { Clock, Effect, Option, Schema, type Scope } from "effect";
-import { RelayRepeats, type RepeatChange, type RepeatMemory } from "../../adapters/relay/RelayRepeats.ts";
+import {
+  RelayRepeats,
+  type RepeatChange,
+  type RepeatMemory,
+  toldBodyCharactersMax,
+} from "../../adapters/relay/RelayRepeats.ts";
 import { Label, Milliseconds } from "../../domain/Limits.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
@@ -21,11 +26,26 @@ const Text = Schema.String.check(Schema.isMaxLength(4_096));
 
 const Key = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/));
 
+const Headers = Schema.Array(Schema.Tuple([Text, Text])).check(Schema.isMaxLength(64));
+
+const Refusal = Schema.Struct({
+  status: Schema.Natural,
+  headers: Headers,
+  body: Schema.String.check(Schema.isMaxLength(toldBodyCharactersMax)),
+});
+
 /** A structured clone keeps what is undefined. */
 const Told = Schema.Struct({
   message: Text,
   code: Schema.UndefinedOr(Label),
-  headers: Schema.Array(Schema.Tuple([Text, Text])).check(Schema.isMaxLength(64)),
+  headers: Headers,
+  said: Schema.optionalKey(
+    Schema.Struct({
+      message: Schema.UndefinedOr(Text),
+      code: Schema.UndefinedOr(Text),
+      response: Schema.UndefinedOr(Refusal),
+    }),
+  ),
 });
 
 const Change: Schema.Codec<RepeatChange, unknown> = Schema.Union([

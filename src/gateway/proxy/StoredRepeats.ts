@@ -82,8 +82,10 @@ const remembered = (facts: SharedFacts, change: RepeatChange): Effect.Effect<unk
   switch (change._tag) {
     case "Failed":
       return facts.put("failed", key, JSON.stringify(change.failed), repeatMs + decidedLateMs);
-    case "Told":
-      return facts.put("told", key, JSON.stringify(change.told), repeatMs);
+    case "Told": {
+      const { said: _providers, ...own } = change.told; // R4
+      return facts.put("told", key, JSON.stringify(own), repeatMs);
+    }
     case "Taken":
       return Effect.andThen(facts.take("told", key), facts.take("failed", key));
     case "Untold":

@@ -212,6 +212,11 @@ export interface RunOptions<P, E, R> {
    * must be observed.
    */
   readonly flowsOn?: () => boolean;
+  /**
+   * @internal How long a refused request may wait for its next attempt, in milliseconds, if the provider announced no wait. Asked with each
+   * decision; undefined: for as long as the policy says. A longer wait ends the run as a spent budget does.
+   */
+  readonly patienceMs?: () => number | undefined;
   /** @internal The taps of the run's output. */
   readonly taps?: Taps<P>;
   /** Weighs a held part, in bytes. A weight that is no number from 0 is replaced by the default one. */

@@ -5,7 +5,7 @@ import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Random from "effect/Random";
 import type { Decision } from "../../domain/Decision.ts";
-import type { Failure } from "../../domain/Failure.ts";
+import { type Failure, flags } from "../../domain/Failure.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import * as Tokens from "../../facts/Tokens.ts";
 import type { DecisionInput } from "../../policy/DecisionInput.ts";
@@ -38,7 +38,7 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   // In the step that decides: what this response has cost is the group's before another run of it is decided.
   run.shared.groups.broke(member, Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
   const drawn = yield* draws(run, broken);
-  return yield* take(run, broken, yield* inputOf(run, broken, drawn?.waitMs), drawn);
+  return yield* take(run, broken, withinPatience(run, yield* inputOf(run, broken, drawn?.waitMs)), drawn);
 });
 
 /** Takes the decision of an input and records it. */
@@ -112,6 +112,26 @@ const inputOf = <P, E, R>(
   broken: BrokenAttempt<P>,
   throttleWaitMs: number | undefined,
 ): Effect.Effect<DecisionInput> => Effect.map(Random.next, (jitter) => inputWith(run, broken, throttleWaitMs, jitter));
+
+/**
+ * The input of a decision on a refusal without an announced wait: no time is left of its budget if the wait that the policy would
+ * choose is as long as the caller's patience, so that the refusal still reaches the caller. The budget is stored with the incident.
+ */
+const withinPatience = <P, E, R>({ options, policy }: Run<P, E, R>, input: DecisionInput): DecisionInput => {
+  const { failure } = input;
+  if (failure.kind === "transport" || failure.retry_after_ms !== undefined || !flags(failure).not_processed)
+    return input;
+  const leftMs = options.patienceMs?.();
+  if (leftMs === undefined) return input;
+  const { action, delay_ms, route, wait_for } = policy.decide(input);
+  const fits = action !== "auto_retry_once" || route === "next" || wait_for === "path" || delay_ms < leftMs;
+  if (fits) return input;
+  const { budget, run } = input;
+  return {
+    ...input,
+    budget: { ...budget, max_elapsed_ms: Math.min(budget.max_elapsed_ms, Math.floor(run.elapsed_ms)) },
+  };
+};
 
 const inputWith = <P, E, R>(
   run: Run<P, E, R>,

@@ -93,20 +93,3 @@ describe("RetryAfter.fromBody", () => {
   for (const [name, body, expected] of rows)
     it(`reads ${name}`, () => assert.strictEqual(RetryAfter.fromBody(body), expected));
 });
-
-describe("RetryAfter.fromText", () => {
-  const rows: ReadonlyArray<readonly [string, number | undefined]> = [
-    ["Limit 30000, Used 14567, Requested 24754. Please try again in 18.642s. Visit https://x", 18_642],
-    ["Please try again in 1m30s.", 90_000],
-    ["Please try again in 20ms", 20],
-    ["Please retry after 39 seconds.", 39_000],
-    ["Please retry your request after 2 minutes", 120_000],
-    ["Please retry in 48.939935699s.", 48_940],
-    ["Please wait 40000 seconds before retrying.", 40_000_000],
-    ["Please try again later.", undefined],
-    ["try again in a while", undefined],
-    ["try again in 5 parsecs", undefined],
-  ];
-  for (const [message, expected] of rows)
-    it(`reads "${message}"`, () => assert.strictEqual(RetryAfter.fromText(message), expected));
-});

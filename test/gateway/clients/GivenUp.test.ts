@@ -37,7 +37,9 @@ const codes = [undefined, ...TransportCodes.codes, ...Http2Errors.nodeCodes, ...
 
 /** Some clients read all of a document as the message. */
 const documentsOf = (told: GivenUp): ReadonlyArray<string> =>
-  protocols.ids.map((id) => JSON.stringify(refusalOf(told, protocols.get(id), { status: 424 }).document));
+  protocols.ids.map((id) =>
+    JSON.stringify(refusalOf(told, protocols.get(id), { status: 424, asksByWords: true }).document),
+  );
 
 const refusal: RelayRefusal = { head: { status: 503, statusText: "", headers: [] }, body: [], whole: true };
 
@@ -84,7 +86,7 @@ describe("the words of a run that was given up", () => {
       const told = givenUp(interruptedRun({ failure: { kind: "transport", operation: "connect", code } }));
       assert.include(told.message, `the model provider could not be reached (${code}).`);
       assert.strictEqual(headerOf(told.headers, "x-recovery-code"), code);
-      const { document } = refusalOf(told, protocols.get("openai-chat"), { status: 400 });
+      const { document } = refusalOf(told, protocols.get("openai-chat"), { status: 400, asksByWords: true });
       assert.deepInclude(document, {
         error: {
           message: told.message,
@@ -105,7 +107,7 @@ describe("the words of a run that was given up", () => {
     const refused = givenUp(
       interruptedRun({ failure: { kind: "transport", operation: "connect", code: "ECONNREFUSED" } }),
     );
-    const { document } = refusalOf(refused, protocols.get("openai-responses"), { status: 400 });
+    const { document } = refusalOf(refused, protocols.get("openai-responses"), { status: 400, asksByWords: true });
     assert.strictEqual(headerOf(refused.headers, "x-recovery-code"), "ECONNREFUSED");
     assert.notInclude(JSON.stringify(document), "ECONNREFUSED");
     assert.include(refused.message, "nothing listens at its address.");

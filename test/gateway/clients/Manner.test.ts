@@ -67,6 +67,7 @@ describe("a client's manner", () => {
       status: 400,
       ending: "broken",
       mends: "nothing",
+      asksByWords: true,
       firstNoOp: "event",
     };
     for (const id of protocols.ids) {

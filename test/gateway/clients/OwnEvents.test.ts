@@ -122,7 +122,7 @@ const thrown = async (read: Promise<unknown>): Promise<string> => {
 describe("a status before the head", () => {
   for (const { name, protocol, read } of sdkReaders) {
     it(`is asked once by ${name}, which throws our sentence (${protocol})`, async () => {
-      refusal = refusalOf(told, protocols.get(protocol), { status: 400 });
+      refusal = refusalOf(told, protocols.get(protocol), { status: 400, asksByWords: true });
       requests = 0;
       const said = await thrown(read(origin, 3));
       refusal = undefined;

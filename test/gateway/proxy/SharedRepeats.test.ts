@@ -6,6 +6,7 @@ import {
   remainingBudget,
   repeatMs,
   repeatsMax,
+  toldBodyCharactersMax,
   unmarkedRepeatsMax,
 } from "../../../src/adapters/relay/RelayRepeats.ts";
 import * as SharedRepeats from "../../../src/gateway/proxy/SharedRepeats.ts";
@@ -60,6 +61,20 @@ describe("the memory of failed requests of several workers", () => {
       assert.isDefined(yield* second.recall(request("a", { "idempotency-key": "i" })));
       yield* second.take(request("a"));
       assert.isUndefined(yield* first.recall(request("a", again)));
+    }),
+  );
+
+  it.effect("tells a provider's own refusal too, unless its body is too long to be remembered", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* two;
+      const response = { status: 429, headers: [["x-own", "1"]] as const, body: "{}" };
+      const said = { message: "full", code: undefined, response };
+      yield* first.tell(request("a"), { ...told, said });
+      assert.deepStrictEqual((yield* second.recall(request("a", again)))?.told.said, said);
+      const body = "x".repeat(toldBodyCharactersMax + 1);
+      yield* first.tell(request("b"), { ...told, said: { ...said, response: { ...response, body } } });
+      const long = yield* second.recall(request("b", again));
+      assert.deepStrictEqual(long?.told.said, { ...said, response: undefined });
     }),
   );
 

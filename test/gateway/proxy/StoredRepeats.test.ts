@@ -57,6 +57,17 @@ describe("the memory of failed requests of several machines", () => {
     }),
   );
 
+  it.effect("keeps the gateway's own words in the store, and none of a provider's", () =>
+    Effect.gen(function* () {
+      const { first, second, store } = yield* nodes;
+      const said = { message: "echo", code: "x", response: { status: 429, headers: [], body: "{}" } };
+      yield* first.tell(request("a", again), { ...told, said });
+      assert.deepStrictEqual((yield* first.recall(request("a", again)))?.told.said, said);
+      assert.deepStrictEqual((yield* second.recall(request("a", again)))?.told, told);
+      assert.notInclude(store.seen.join("\n"), "echo");
+    }),
+  );
+
   it.effect(
     "a run that does not break asks nothing, and one that says that it repeats another asks beside its attempt",
     () =>

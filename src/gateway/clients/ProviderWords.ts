@@ -1,0 +1,75 @@
+/**
+ * Reads out of a refusal that stayed what a person has to know of it: the provider's own message and code, and the response itself.
+ *
+ * Everything here came from outside and may echo a credential, so nothing leaves unredacted.
+ */
+import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
+import type { ProviderWords, ToldRefusal } from "../../adapters/relay/RelayRepeats.ts";
+import { isNamed, type RelayRefusal, type RelayRequest } from "../../adapters/relay/RelayTransport.ts";
+import { textOf } from "../../adapters/relay/WholeBody.ts";
+import * as Json from "../../domain/Json.ts";
+import * as ErrorBody from "../../failure/evidence/ErrorBody.ts";
+import { credentialsOf, redact } from "./Redaction.ts";
+
+/** Maximum length of a quoted message, in UTF-16 code units. */
+export const quoteCharactersMax = 400;
+
+/** Headers of a response that could hold a credential, that describe bytes of another length, or that the gateway says itself. */
+const dropped = ["authorization", "set-cookie", "set-cookie2", "x-api-key", "api-key", "x-goog-api-key"];
+const replaced = ["content-length", "content-encoding", "x-should-retry"];
+
+/**
+ * What the provider said when it refused a run for the last time.
+ *
+ * @param request the client's, whose credentials are redacted
+ * @returns undefined if it said nothing that can be read, or if nothing of it was seen
+ */
+export const saidBy = (error: RelayInterrupted, request: RelayRequest | undefined): ProviderWords | undefined => {
+  const bytes = error.response?.body ?? eventOf(error.cause);
+  if (bytes === undefined) return undefined;
+  const credentials = request === undefined ? [] : credentialsOf(request);
+  const text = textOf(bytes);
+  const { code, message } = wordsOf(text);
+  const quoted = message === undefined ? undefined : quotable(redact(message, credentials));
+  const response = error.response === undefined ? undefined : refusalOf(error.response, text, credentials);
+  return { message: quoted, code, response };
+};
+
+/** The bytes of an error event that ended a run. */
+const eventOf = (cause: unknown): ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined => {
+  const bytes = Json.record(cause)?.bytes;
+  // The bytes of a relayed event are its own copy, never shared memory.
+  return bytes instanceof Uint8Array ? [bytes as Uint8Array<ArrayBuffer>] : undefined;
+};
+
+const wordsOf = (text: string): { readonly message: string | undefined; readonly code: string | undefined } => {
+  const json = Json.record(ErrorBody.parse(text));
+  const failed = Json.record(json?.response)?.error; // the Responses event `response.failed`
+  const { codes, form, messages } = ErrorBody.read(failed === undefined ? (json ?? text) : { error: failed });
+  const first = messages[0];
+  // A page is no message to quote. A router passes its upstream's own error on as text inside its own.
+  const isPage = form === "text" && first?.trimStart().startsWith("<") === true;
+  const inner = messages.map((it) => ErrorBody.parse(it)).find((it) => it !== undefined);
+  return {
+    message: isPage ? undefined : inner === undefined ? first : (ErrorBody.read(inner).messages[0] ?? first),
+    code: codes.find((code) => /^[A-Za-z0-9][\w.-]{2,47}$/.test(code) && redact(code, []) === code),
+  };
+};
+
+/** One line of text within its limit; nothing if there are no words in it. */
+const quotable = (message: string): string | undefined => {
+  const line = message
+    .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, " ")
+    .replaceAll('"', "'")
+    .trim();
+  if (!/[\p{L}\p{N}]/u.test(line)) return undefined;
+  return line.length > quoteCharactersMax ? `${line.slice(0, quoteCharactersMax - 1).toWellFormed()}…` : line;
+};
+
+const refusalOf = ({ head }: RelayRefusal, text: string, credentials: ReadonlyArray<string>): ToldRefusal => ({
+  status: head.status,
+  headers: head.headers
+    .filter(([given]) => ![...dropped, ...replaced].some((name) => isNamed(given, name)))
+    .map(([name, value]) => [name, redact(value, credentials, "exact")] as const),
+  body: redact(text, credentials),
+});

@@ -1,0 +1,111 @@
+/** Accounts and plans that are used up, told in words or by a number: they are not asked again, and a limit of a minute is. */
+import { assert, describe, it } from "@effect/vitest";
+import { classifyEvent, classifyResponse } from "../../src/failure/FailureClassifier.ts";
+import { expectFailure } from "./ExpectFailure.ts";
+
+const quota = { kind: "rejected", reason: "quota", retryable: false } as const;
+const date = "Sun, 29 Nov 2026 21:30:00 GMT";
+const classify = (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  classifyResponse({ status, headers: { "content-type": "application/json", ...headers }, body });
+
+/** Errors of an account without money, as providers spell them. */
+const balances: ReadonlyArray<readonly [string, object]> = [
+  ["MiniMax: words", { type: "error", error: { type: "api_error", message: "insufficient balance (1008)" } }],
+  ["MiniMax: a type", { error: { http_code: "429", message: "no", type: "insufficient_balance_error" } }],
+  ["MiniMax: a number", { error: { code: 1008, message: "no" } }],
+  ["Zhipu: a number", { error: { code: 1113, message: "no" } }],
+  ["Zhipu: digits", { error: { code: "1113", message: "no" } }],
+  ["Zhipu: no error field", { code: 1113, msg: "no", success: false }],
+  ["Zhipu: its own language", { error: { code: "x", message: "余额不足或无可用资源包,请充值。" } }],
+  ["a balance that is too low", { error: { message: "Your credit balance is too low to access the API" } }],
+];
+
+/** Sentences of a plan that is used up for hours or days, without a word of its end. */
+const plans = [
+  "You have reached your weekly limit",
+  "You've hit your usage limit. Upgrade to Pro.",
+  "5-hour limit reached",
+  "Your plan limit is exceeded",
+  "Monthly spending cap reached",
+  "You've hit your session limit, resets 3am (America/Los_Angeles)",
+];
+
+const perMinute = {
+  error: {
+    code: 429,
+    status: "RESOURCE_EXHAUSTED",
+    message:
+      "You exceeded your current quota, please check your plan and billing details. For more information on this error, head to: https://ai.google.dev/gemini-api/docs/rate-limits. To monitor your current usage, head to: https://ai.dev/usage?tab=rate-limit. Quota exceeded for metric: generate_content_free_tier_requests, limit: 10",
+  },
+};
+
+describe("an account that is used up", () => {
+  for (const [title, body] of balances) {
+    for (const status of [200, 400, 429, 500]) {
+      it(`${title}, under ${status}`, () => {
+        expectFailure(classify(status, JSON.stringify(body)), quota);
+      });
+    }
+    it(`${title}, in a stream`, () => expectFailure(classifyEvent(body), { ...quota, in_band: true }));
+  }
+
+  for (const message of plans) {
+    it(`"${message}"`, () => {
+      for (const status of [429, 500, 529]) expectFailure(classify(status, { error: { message } }), quota);
+      expectFailure(classifyEvent({ type: "error", error: { type: "rate_limit_error", message } }), quota);
+    });
+  }
+
+  it("a plan's code says it as its sentence does", () => {
+    for (const code of ["usage_limit_exceeded", "WeeklyLimitReached", "plan_limit_reached"])
+      expectFailure(classify(429, { error: { code, message: "no" } }), quota);
+  });
+});
+
+describe("a refusal that tells its end", () => {
+  const rows: ReadonlyArray<readonly [string, number]> = [
+    ["You have reached your weekly limit. It will reset after 27h41m36s", 99_696_000],
+    ["Usage limit reached, resets 12am (UTC)", 9_000_000],
+    ["Usage limit reached, resets at 2026-11-30 00:00", 9_000_000],
+    ["Weekly limit reached, try again in 20s", 20_000],
+  ];
+  for (const [message, wait] of rows) {
+    it(`"${message}" is a wait and no spent account`, () => {
+      // As a quota does, a plan's limit holds no other run.
+      const found = { kind: "rate_limited", retry_after_ms: wait, only_this: true };
+      expectFailure(classify(429, { error: { message } }, { date }), found);
+      expectFailure(classify(500, { error: { message } }, { date }), { kind: "server_error", retry_after_ms: wait });
+    });
+  }
+
+  it("is read against the response's own date, not this machine's", () => {
+    const seen = { status: 429, headers: { date }, body: { error: { message: "resets 12am (UTC)" } } };
+    assert.strictEqual(classifyResponse(seen, { nowMs: 0 }).retry_after_ms, 9_000_000);
+  });
+
+  it("is told in a stream too", () => {
+    const event = { type: "error", error: { type: "overloaded_error", message: "Overloaded, try again in 20s" } };
+    expectFailure(classifyEvent(event), { kind: "overloaded", retry_after_ms: 20_000 });
+  });
+});
+
+describe("a limit of a minute stays one", () => {
+  it("also where it speaks of quota, plan and billing, with a wait or without", () => {
+    expectFailure(classify(429, perMinute), { kind: "rate_limited", retryable: true });
+    const details = [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "48s" }];
+    const told = classify(429, { error: { ...perMinute.error, details } });
+    expectFailure(told, { kind: "rate_limited", retry_after_ms: 48_000 });
+  });
+
+  it("where it names a minute, and where the provider asks to retry", () => {
+    for (const message of ["Usage limit exceeded: 5 requests per minute", "Token usage limit reached (TPM)"])
+      expectFailure(classify(429, { error: { message } }), { kind: "rate_limited" });
+    const asked = classify(429, { error: { message: "Usage limit reached" } }, { "x-should-retry": "true" });
+    expectFailure(asked, { kind: "rate_limited", retryable: true });
+  });
+
+  it("a proxy's page under a status of 5xx is not believed", () => {
+    const page = { status: 503, headers: {}, body: "<html>weekly limit reached, insufficient balance</html>" };
+    expectFailure(classifyResponse(page), { kind: "server_error" });
+  });
+});
