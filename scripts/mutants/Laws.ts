@@ -88,8 +88,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a retry does not wait for the attempt before it to close",
     breaks: "L6",
     within: "retry",
-    find: "yield* waited(run, decision.delay_ms);\n  yield* run.response.closed;",
-    replace: "yield* waited(run, decision.delay_ms);",
+    find: '=== "late") return "again";\n  yield* run.response.closed;',
+    replace: '=== "late") return "again";',
     proofs: [runs],
   },
   {

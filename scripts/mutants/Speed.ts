@@ -123,7 +123,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a defect at the end of a run that broke leaves its stream open",
     breaks: "L7",
     within: "collapse",
-    find: "return Effect.andThen(Effect.exit(sealed), over);",
+    find: "return Effect.andThen(report, Effect.andThen(Effect.exit(sealed), over));",
     replace: "return Effect.andThen(Effect.exit(sealed), Deferred.succeed(run.done, undefined));",
     proofs: [{ test: whole, named: "that broke and whose end meets a defect ends its stream with it" }],
   },

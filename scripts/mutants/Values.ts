@@ -57,8 +57,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "an incident of version 1 is decided by today's reading of codes",
     breaks: "L9",
     within: "ofIncident",
-    find: 'if (decision.policy_version !== "1") return { facts, failure, run, budget, jitter };',
-    replace: "if (decision.policy_version !== undefined) return { facts, failure, run, budget, jitter };",
+    find: 'if (version !== "1") return { facts, failure, run, budget, jitter };',
+    replace: "if (version !== undefined) return { facts, failure, run, budget, jitter };",
     proofs: [{ test: "test/policy/InputReading.test.ts", named: "an incident of version 1" }],
   },
   {

@@ -5,11 +5,52 @@ import type { Mutant } from "./Mutant.ts";
 
 const outages = "test/runtime/recovery/Outage.test.ts";
 const edges = "test/runtime/recovery/OutageEdges.test.ts";
+const spent = "test/runtime/recovery/SpentBudgets.test.ts";
 const silences = "test/runtime/attempt/LostPaths.test.ts";
 const deaths = "test/runtime/crash/DeadWhileWaiting.test.ts";
 
 /** What must not go wrong with waits. */
 export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "what waited for its path goes only while its budget lasts",
+    breaks: "a wait spends nothing, L11",
+    within: "isWaited",
+    find: '(run.path === "down" || run.waited_for_path)',
+    replace: '(run.path === "down")',
+    proofs: [{ test: spent, named: "after three refusals" }],
+  },
+  {
+    name: "decisions that lead nowhere have no bound",
+    breaks: "every run ends, L11",
+    within: "countDecisions",
+    find: "if (count <= decisionsMax) return Effect.void;",
+    replace: "if (count <= 100_000) return Effect.void;",
+    proofs: [{ test: spent, named: "end the run with a report" }],
+  },
+  {
+    name: "a policy is asked about a run that was stopped",
+    breaks: "L10",
+    within: "make",
+    find: "if (isStopped(input)) return",
+    replace: "if (isStopped(input) && version === undefined) return",
+    proofs: [{ test: "test/runtime/recovery/Stops.test.ts", named: "is not asked after a cancel" }],
+  },
+  {
+    name: "a stop during the first write of a run still sends its request",
+    breaks: "L10",
+    within: "heedInterrupt",
+    find: "if (Exit.isSuccess(exit) || run.stopper !== undefined) return;",
+    replace: "if (Exit.isExit(exit) || run.stopper !== undefined) return;",
+    proofs: [{ test: "test/runtime/recovery/Stops.test.ts", named: "is heard before the request is sent" }],
+  },
+  {
+    name: "a backoff costs the run's own clock nothing",
+    breaks: "clocks.run holds over all attempts",
+    within: "waiting",
+    find: "this.#elapsedMs += Math.max",
+    replace: "this.#elapsedMs += 0 * Math.max",
+    proofs: [{ test: "test/runtime/recovery/RunClock.test.ts", named: "a backoff" }],
+  },
   {
     name: "a request that was not sent because its path was down costs a retry",
     breaks: "a wait spends nothing",

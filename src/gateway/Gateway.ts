@@ -119,24 +119,14 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const closing = yield* Deferred.make<void>();
   const [repeats, memory, owners] = [yield* SharedRepeats.make, new RouteMemory(), yield* ResponseOwners.make];
   const [store, watch, page] = [yield* storeState, yield* PathWatch.make, yield* pageIfAny];
-  const attached = yield* attaching(meter, Deferred.await(closing), () => serving.settings);
-  const { attachments, cancels, serveSiblings } = attached;
-  const held = {
-    attachments,
-    cancels,
-    bodies,
-    connections,
-    memory,
+  const { attachments, cancels, serveSiblings } = yield* attaching(
     meter,
-    owners,
-    page,
-    store,
-    watch,
-    reach: upstreams.reach,
-  };
+    Deferred.await(closing),
+    () => serving.settings,
+  );
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
-    ...held,
-    settings,
+    ...{ settings, attachments, cancels, bodies, connections, memory, meter },
+    ...{ owners, page, store, watch, reach: upstreams.reach },
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats),
