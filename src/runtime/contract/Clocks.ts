@@ -17,7 +17,10 @@ export interface Clocks {
   readonly silence: number;
   /** The whole attempt. The caller's own limit: off by default and never retried. */
   readonly attempt: number;
-  /** The whole run, over its attempts. The caller's own limit: off by default and never retried. */
+  /**
+   * The whole run: its attempts and the waits between them, not open questions or running tools. The caller's own limit: off by default and
+   * never retried.
+   */
   readonly run: number;
 }
 
