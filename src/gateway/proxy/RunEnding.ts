@@ -100,7 +100,7 @@ export const behindHead = Effect.fnUntraced(function* (
     !isCancelled(error) && response.begun() && !response.handedOn() && isLeftToClient(manner, { repeated, said });
   if (manner.onBreak !== "tell" || !plan.streaming || isLeft || isOfGateway(error)) return yield* client.break;
   const isTold = isGivenUp(error, repeated) && !response.handedOn() && !isOpen(error, manner);
-  const message = sentenceOf(isTold ? yield* remembered(error, request) : givenUp(error, plan.request), manner);
+  const message = sentenceOf(isTold ? yield* remembered(error, request) : givenUp(error, plan.request), inStream);
   const { model } = plan.provider;
   const run = { id: response.run_id, ...(model === undefined ? {} : { model }) };
   for (const { pauseMs, text } of plan.protocol.givenUp.ending(message, response.last(), run)) {
@@ -109,6 +109,9 @@ export const behindHead = Effect.fnUntraced(function* (
   }
   yield* manner.ending === "clean" ? client.end : client.break;
 });
+
+/** No status says there that the turn is over, so no client gets words by which any asks again. */
+const inStream = { asksByWords: true };
 
 /**
  * Whether nothing but the shown text stood against another attempt, of which none was made. A program above a client that mends
