@@ -10,7 +10,7 @@ import type { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import type { GuardedTool, ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import type { Dice } from "../../test/simulation/Dice.ts";
 import { answerOf, type Part, toolName } from "./Answer.ts";
-import type { Asker, RunEntry } from "./Diary.ts";
+import { type Asker, type RunEntry, type Spendable, spendable } from "./Diary.ts";
 import { attemptOf } from "./Provider.ts";
 import type { World } from "./World.ts";
 
@@ -21,7 +21,33 @@ export type Style = "terminal" | "on_complete" | "proxy";
 export interface Self extends Asker {
   readonly name: string;
   readonly style: Style;
+  readonly may: Spendable;
 }
+
+/** Agents of a group that is limited; they share a key. */
+const agentsPerGroup = 4;
+
+/**
+ * Draws what an agent's runs may spend.
+ *
+ * @param number of the agent
+ */
+export const spendableOf = (dice: Dice, number: number): Spendable =>
+  dice.weighted<Spendable>([
+    [6, spendable],
+    [1, { ...spendable, refusals: dice.pick([0, 1, 3]) }],
+    [2, { ...spendable, breaks: dice.pick([0, 1]) }],
+    [1, { refusals: dice.pick([0, 1]), breaks: dice.pick([0, 1]) }],
+    [2, { ...spendable, group: { id: `g${Math.floor(number / agentsPerGroup)}`, retries: dice.between(0, 12) } }],
+  ]);
+
+/** The same for the library; a run that may spend what is usual names nothing. */
+const budgetOf = ({ breaks, group, refusals }: Spendable): NonNullable<RunOptions<Part, unknown, never>["budget"]> => ({
+  max_outage_ms: "forever",
+  ...(refusals === spendable.refusals ? {} : { max_not_processed: refusals }),
+  ...(breaks === spendable.breaks ? {} : { max_auto_retries: breaks }),
+  ...(group === undefined ? {} : { max_group_retries: group.retries }),
+});
 
 /** What an agent lives with. */
 export interface Household {
@@ -93,7 +119,7 @@ const ask = (self: Self, home: Household, run: string, calls: boolean): Effect.E
   Effect.gen(function* () {
     const { dice, guard, world } = home;
     const { diary, time } = world;
-    const entry = diary.begin(run, self, self.style, time.now);
+    const entry = diary.begin(run, self, self.style, time.now, self.may);
     const view = new View();
     const input: ToolInput = { effect: `${run}:${toolName}`, ms: dice.chance(0.5) ? 0 : dice.between(100, 5_000) };
     const handler = ({ effect, ms }: ToolInput) =>
@@ -105,10 +131,17 @@ const ask = (self: Self, home: Household, run: string, calls: boolean): Effect.E
     const answers = new Map<string, ReadonlyArray<Part>>();
     home.asking.set(run, { ask: (question) => answered(question, self, home, entry, view) });
     const inBackground = dice.chance(0.5);
+    let waited = Number.NEGATIVE_INFINITY;
     const options = optionsOf(self, home, { entry, answers, tool, calls });
     const told = (event: RunEvent<Part>): Effect.Effect<void> => {
       view.take(event);
       if (event._tag === "Waiting" && event.for === "path") entry.waitsFrom ??= time.now;
+      if (event._tag === "RetryScheduled") entry.decisions += 1;
+      // A wait that takes no time leads nowhere.
+      if (event._tag === "Waiting" && time.now > waited) {
+        entry.waits += 1;
+        waited = time.now;
+      }
       if (event._tag !== "Part" || event.calls === undefined) return Effect.void;
       const used =
         self.style === "proxy"
@@ -128,6 +161,7 @@ const ask = (self: Self, home: Household, run: string, calls: boolean): Effect.E
       entry.missing = view.missing(answers);
     } else {
       entry.end = endOf(ended, entry);
+      entry.rule = ended.rule;
       entry.why = `${ended.reason} ${ended.rule} ${ended.failure.kind} ${ended.failure.code ?? ""}`.trim();
     }
   });
@@ -150,7 +184,8 @@ const optionsOf = (
 ): RunOptions<Part, unknown, never> => {
   const { path } = self;
   const served = world.servedOn(path);
-  const reports = self.style !== "proxy";
+  const isProbed = !world.diary.unprobed.has(path);
+  const reports = isProbed && self.style !== "proxy";
   let continued = 0;
   const answer = ({ mode, request }: AttemptContext): ReadonlyArray<Part> => {
     if (request === "continue" && mode === "continue") continued += 1;
@@ -165,7 +200,7 @@ const optionsOf = (
     path: {
       id: `https://provider-${path}`,
       credential: `key-${self.key}`,
-      ...(reports ? {} : { way: served.line.way }),
+      ...(isProbed && !reports ? { way: served.line.way } : {}),
     },
     tools: self.style === "proxy" ? [{ name: toolName, executor: "runtime", effect: "unknown" }] : [tool],
     attempt: (context) => attemptOf(served, { ...self, run: entry, reports, answer: answer(context) }, context),
@@ -173,7 +208,8 @@ const optionsOf = (
     discardable: self.style !== "proxy",
     reveal: self.style === "on_complete" ? "on_complete" : "live",
     canContinue: self.style !== "proxy",
-    budget: { max_outage_ms: "forever" },
+    budget: budgetOf(self.may),
+    ...(self.may.group === undefined ? {} : { group: self.may.group.id }),
   };
 };
 

@@ -20,6 +20,8 @@ export interface SentRequest extends Asker {
   reached: boolean;
   /** Its response head was read. */
   answered: boolean;
+  /** The provider refused it. */
+  refused: boolean;
   /** Its stream broke behind that head, or was given up there because nothing came any more. */
   cut: "no" | "broke" | "silent";
 }
@@ -42,6 +44,19 @@ export interface AskedQuestion {
   readonly answer: string;
 }
 
+/** How much a run may spend without a person. */
+export interface Spendable {
+  /** Requests that are sent again behind a refusal. */
+  readonly refusals: number;
+  /** Requests that are sent again behind anything else. */
+  readonly breaks: number;
+  /** What all runs of a group may send again together. */
+  readonly group?: { readonly id: string; readonly retries: number };
+}
+
+/** What a run may spend that names nothing. */
+export const spendable: Spendable = { refusals: 3, breaks: 3 };
+
 /** One run of an agent. */
 export interface RunEntry extends Asker {
   readonly run: string;
@@ -49,12 +64,19 @@ export interface RunEntry extends Asker {
   readonly style: string;
   readonly requests: Array<SentRequest>;
   readonly questions: Array<AskedQuestion>;
+  readonly may: Spendable;
+  /** Decisions to send it again, attempts that asked for a connection, and moments at which it said that it waits. */
+  decisions: number;
+  connects: number;
+  waits: number;
   /** When it began to wait for its path, while it does. */
   waitsFrom: number | undefined;
   to: number | undefined;
   end: "open" | "whole" | "asked" | "lost";
   /** How it ended, for a person. */
   why: string;
+  /** The rule that ended it, where one did. */
+  rule: string | undefined;
   /** Serials that its caller kept more than once, or that are missing. */
   twice: ReadonlyArray<string>;
   missing: ReadonlyArray<string>;
@@ -83,12 +105,15 @@ export class Diary {
   /** How often each effect happened. */
   readonly effects = new Map<string, number>();
   probes = 0;
+  /** Paths that nobody can probe. */
+  readonly unprobed = new Set<number>();
 
-  begin(run: string, { key, model, path }: Asker, style: string, at: number): RunEntry {
+  begin(run: string, { key, model, path }: Asker, style: string, at: number, may: Spendable = spendable): RunEntry {
     const entry: RunEntry = {
-      ...{ run, path, key, model, style, from: at },
+      ...{ run, path, key, model, style, from: at, may },
       ...{ requests: [], questions: [], waitsFrom: undefined, to: undefined },
-      ...{ end: "open", why: "", twice: [], missing: [] },
+      ...{ decisions: 0, connects: 0, waits: 0 },
+      ...{ end: "open", why: "", rule: undefined, twice: [], missing: [] },
     };
     this.runs.set(run, entry);
     return entry;

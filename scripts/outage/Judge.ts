@@ -25,10 +25,16 @@ const crowdMs = 10_000;
 /** Requests beyond a run's first one and those that replace a stream that was cut behind its head, a run. */
 const extraMax = 0.02;
 
-/** Automatic retries of a run, those of a response of which something was shown, and those after a stall. */
-const retriesMax = 3;
+/** Automatic retries of a response of which something was shown, and those after a stall. */
 const afterShownMax = 1;
 const stallsMax = 1;
+/**
+ * Longest time between two runs that go in place of probes, in milliseconds (design, 13: 1 s to 15 s apart). The first of them tells
+ * that the path is back, and lets the others go.
+ */
+const trialMs = 15_000;
+/** Decisions of a run beyond what it did. */
+const inVainMax = 5;
 /** An overload that one credential heard holds others for so long, in milliseconds. */
 const overloadOthersMs = 5_000;
 
@@ -42,13 +48,14 @@ export const judged = (diary: Diary): ReadonlyArray<Judgement> => {
     unit,
     first: cases[0],
   });
-  const lost = runs.filter(({ end }) => end === "lost" || end === "open").map(toldEnd);
+  const groups = Map.groupBy(runs, ({ may }) => may.group?.id);
+  const lost = runs.filter((run) => isLost(run, groups)).map(toldEnd);
   const effects = [...diary.effects].filter(([, times]) => times > 1).map(([key, times]) => `${key} ${times} times`);
   const twice = runs.filter((it) => it.twice.length > 0).map((it) => `${it.run}: ${it.twice.join(", ")}`);
   const missing = runs.filter((it) => it.missing.length > 0).map((it) => `${it.run}: ${it.missing.join(", ")}`);
   const needless = runs.flatMap((run) =>
     run.questions
-      .filter((question, at) => !isNeeded(run, question, run.questions[at - 1]))
+      .filter((question, at) => !isNeeded(diary, groups, run, question, run.questions[at - 1]))
       .map((it) => toldAsk(run, it)),
   );
   return [
@@ -57,6 +64,7 @@ export const judged = (diary: Diary): ReadonlyArray<Judgement> => {
     count("text twice", twice, "runs"),
     count("text missing", missing, "runs"),
     count("asked without need", needless, "questions"),
+    count("decisions in vain", runs.filter(isInVain).map(toldVain), "runs"),
     extra(runs),
     ...returnsOf(diary),
     count("requests inside of an announced wait", heldOnes(diary, runs), "requests"),
@@ -66,61 +74,112 @@ export const judged = (diary: Diary): ReadonlyArray<Judgement> => {
 const toldEnd = (run: RunEntry): string =>
   `${run.run} (${run.style}) from ${seconds(run.from)} on: ${run.end} ${run.why}; ${run.requests.map(toldRequest).join(", ")}`;
 
-const toldAsk = (run: RunEntry, { at, rule }: AskedQuestion): string =>
-  `${run.run} (${run.style}) at ${seconds(at)}: ${rule}; ${run.requests.map(toldRequest).join(", ")}`;
+const toldVain = (run: RunEntry): string =>
+  `${run.decisions} decisions, ${run.connects} connects, ${run.waits} waits of ${toldEnd(run)}`;
 
-const toldRequest = ({ answered, at, cut, reached }: SentRequest): string =>
-  `${seconds(at)} ${cut === "no" ? (answered ? "answered" : reached ? "reached" : "sent") : `cut (${cut})`}`;
+const toldAsk = (run: RunEntry, { at, rule }: AskedQuestion): string =>
+  `${run.run} (${run.style}, may ${JSON.stringify(run.may)}) at ${seconds(at)}: ${rule}; ${run.requests.map(toldRequest).join(", ")}`;
+
+const toldRequest = ({ answered, at, cut, reached, refused }: SentRequest): string =>
+  `${seconds(at)} ${refused ? "refused" : cut === "no" ? (answered ? "answered" : reached ? "reached" : "sent") : `cut (${cut})`}`;
 
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(2)} s`;
 
-/**
- * Whether a run may ask: something was shown that only a person may withdraw, or its stream was cut more often than a run repeats
- * by itself. A person's word gives it anew what it may repeat.
- */
-const isNeeded = (
-  run: RunEntry,
-  { at, reasoned, shown }: AskedQuestion,
-  before: AskedQuestion | undefined,
-): boolean => {
-  if (shown) return true;
-  const since = before?.at ?? Number.NEGATIVE_INFINITY;
-  const broke = run.requests.filter(
-    (it) => it.at > since && it.at <= at && it.reached && (!it.answered || it.cut !== "no"),
-  );
-  const stalls = broke.filter(({ cut }) => cut === "silent").length;
-  return broke.length > retriesMax || stalls > stallsMax || (reasoned && broke.length > afterShownMax);
+type Groups = ReadonlyMap<string | undefined, ReadonlyArray<RunEntry>>;
+
+/** Whether a run was lost: what its own failures have spent may end it. */
+const isLost = (run: RunEntry, groups: Groups): boolean =>
+  run.end === "open" ||
+  (run.end === "lost" &&
+    !(run.rule === budgetRule && isSpent(groups, run, run.to ?? 0, wordBefore(run.questions.at(-1)))));
+
+const budgetRule = "budget_exhausted";
+
+const wordBefore = (question: AskedQuestion | undefined): number => question?.at ?? Number.NEGATIVE_INFINITY;
+
+/** Whether a request was written and came to nothing by itself; one that was never sent is no reason for anything. */
+const isBroken = ({ answered, cut, refused }: SentRequest): boolean => !refused && (!answered || cut !== "no");
+
+/** Whether more of a run's requests were refused, or broke, since a moment than it may send again, or its group is used up. */
+const isSpent = (groups: Groups, { may, requests }: RunEntry, at: number, since: number): boolean => {
+  const own = requests.filter((it) => it.at > since && it.at <= at);
+  if (own.filter(({ refused }) => refused).length > may.refusals) return true;
+  if (own.filter(isBroken).length > may.breaks) return true;
+  if (may.group === undefined) return false;
+  const members = groups.get(may.group.id) ?? [];
+  const failed = members.flatMap((it) => it.requests).filter((it) => it.at <= at && (it.refused || isBroken(it)));
+  // What a person was asked about was not sent again by itself.
+  const asked = members.flatMap((it) => it.questions).filter((it) => it.at < at);
+  return failed.length - asked.length > may.group.retries;
 };
 
-/** Requests that nothing but a refusal, or a break before a head, explains. */
+/**
+ * Whether a run may ask: something was shown that only a person may withdraw, or its requests came to nothing more often than a run
+ * repeats by itself. A person's word gives it anew what it may repeat.
+ */
+const isNeeded = (
+  { unprobed }: Diary,
+  groups: Groups,
+  run: RunEntry,
+  { at, reasoned, rule, shown }: AskedQuestion,
+  before: AskedQuestion | undefined,
+): boolean => {
+  if (shown && rule !== budgetRule) return true;
+  const since = wordBefore(before);
+  if (isSpent(groups, run, at, since)) return true;
+  const broke = run.requests.filter((it) => it.at > since && it.at <= at && isBroken(it));
+  // Nobody finds out early that a path is away which cannot be probed: what waits for a head there stalls.
+  const stalls = broke.filter(({ answered, cut, path }) => cut === "silent" || (!answered && unprobed.has(path)));
+  return stalls.length > stallsMax || (reasoned && broke.length > afterShownMax);
+};
+
+/** Whether a run decided again and again to go on, and neither went nor waited. */
+const isInVain = ({ connects, decisions, waits }: RunEntry): boolean => decisions > connects + waits + inVainMax;
+
+/** Requests that nothing but a break before a head explains. */
 const extra = (runs: ReadonlyArray<RunEntry>): Judgement => {
   const extraOf = (run: RunEntry): number => {
     const reached = run.requests.filter((it) => it.reached);
-    const cuts = reached.filter(({ cut }) => cut !== "no").length;
+    const explained = reached.filter(({ cut, refused }) => cut !== "no" || refused).length;
     const words = run.questions.filter(({ answer }) => answer === "retry" || answer === "continue").length;
-    return Math.max(0, reached.length - 1 - cuts - words);
+    return Math.max(0, reached.length - 1 - explained - words);
   };
   const all = runs.map((run) => ({ run, extra: extraOf(run) }));
   const sum = all.reduce((total, it) => total + it.extra, 0);
   const [worst] = all.filter((it) => it.extra > 0).toSorted((one, other) => other.extra - one.extra);
   const found = runs.length === 0 ? 0 : sum / runs.length;
   const first = found > extraMax && worst !== undefined ? toldEnd(worst.run) : undefined;
-  return { name: "requests beyond what was cut", found, most: extraMax, unit: "a run", first };
+  return { name: "requests beyond what was cut or refused", found, most: extraMax, unit: "a run", first };
 };
 
 /** How often a path is asked that has been away for so long. A connect into a black hole is tried again two seconds apart. */
-const spacingMs = ({ awayMs, kind }: PathReturn): number => {
+const spacingMs = ({ awayMs, kind, path }: PathReturn, unprobed: ReadonlySet<number>): number => {
+  if (unprobed.has(path)) return trialMs;
   const planned = awayMs < 60_000 ? 1_000 : 5_000;
   return kind === "black_hole" ? Math.max(planned, 2_000) : planned;
 };
 
+/** Longest until all runs that waited are on the wire: where nobody probes, the first of them has to find out. */
+const crowdMaxMs = ({ path }: PathReturn, unprobed: ReadonlySet<number>): number =>
+  unprobed.has(path) ? crowdMs + 1.5 * trialMs + noticeMs : crowdMs;
+
 const returnsOf = (diary: Diary): ReadonlyArray<Judgement> => {
+  const probed = diary.returns.filter(({ path }) => !diary.unprobed.has(path));
+  const unprobed = diary.returns.filter(({ path }) => diary.unprobed.has(path));
+  return [
+    ...returned(diary, probed, ""),
+    ...(unprobed.length === 0 ? [] : returned(diary, unprobed, " without probes")),
+  ];
+};
+
+const returned = (diary: Diary, returns: ReadonlyArray<PathReturn>, where: string): ReadonlyArray<Judgement> => {
   const firsts: Array<{ readonly over: number; readonly told: string }> = [];
   const crowds: Array<{ readonly ms: number; readonly told: string; readonly runs: number }> = [];
-  for (const it of diary.returns) {
-    const allowed = 1.5 * spacingMs(it) + noticeMs;
-    const free = it.waiting.filter((run) => !isCooling(diary, run, it.at, it.at + crowdMs));
-    if (free.length === 0 || !isQuiet(diary, it, crowdMs)) continue;
+  for (const it of returns) {
+    const allowed = 1.5 * spacingMs(it, diary.unprobed) + noticeMs;
+    const most = crowdMaxMs(it, diary.unprobed);
+    const free = it.waiting.filter((run) => !isCooling(diary, run, it.at, it.at + most));
+    if (free.length === 0 || !isQuiet(diary, it, most)) continue;
     const after = free.map((run) => firstAfter(run, it.at) - it.at);
     const first = Math.min(...after);
     const last = Math.max(...after);
@@ -134,20 +193,21 @@ const returnsOf = (diary: Diary): ReadonlyArray<Judgement> => {
   const worstFirst = firsts.toSorted((one, other) => other.over - one.over)[0];
   const worstCrowd = crowds.toSorted((one, other) => other.ms - one.ms)[0];
   const most = Math.max(0, ...crowds.map(({ runs }) => runs));
+  const mostMs = Math.max(crowdMs, ...returns.map((it) => crowdMaxMs(it, diary.unprobed)));
   return [
     {
-      name: "first request behind what is allowed, at worst",
+      name: `first request behind what is allowed, at worst${where}`,
       found: Math.max(0, worstFirst?.over ?? 0),
       most: 0,
       unit: "ms",
       first: worstFirst !== undefined && worstFirst.over > 0 ? worstFirst.told : undefined,
     },
     {
-      name: `last of up to ${most} waiting runs on the wire`,
+      name: `last of up to ${most} waiting runs on the wire${where}`,
       found: worstCrowd?.ms ?? 0,
-      most: crowdMs,
+      most: mostMs,
       unit: "ms",
-      first: worstCrowd !== undefined && worstCrowd.ms > crowdMs ? worstCrowd.told : undefined,
+      first: worstCrowd !== undefined && worstCrowd.ms > mostMs ? worstCrowd.told : undefined,
     },
   ];
 };

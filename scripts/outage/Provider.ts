@@ -80,6 +80,7 @@ class Exchange {
     this.#asked = asked;
     this.#context = context;
     this.#from = served.time.now;
+    asked.run.connects += 1;
     context.delivery("not_sent");
     const cancel = served.line.connect((it) => {
       if (it._tag === "failed") this.#fail(it.failure);
@@ -122,7 +123,7 @@ class Exchange {
     const { key, model, path, run } = this.#asked;
     const request: SentRequest = {
       ...{ path, key, model, run: run.run, at: time.now, from: this.#from },
-      ...{ reached: false, answered: false, cut: "no" },
+      ...{ reached: false, answered: false, refused: false, cut: "no" },
     };
     this.#request = request;
     run.requests.push(request);
@@ -162,6 +163,7 @@ class Exchange {
   #refuse(limit: Limit): void {
     const { diary, time } = this.#served;
     const { key, model, path } = this.#asked;
+    if (this.#request !== undefined) this.#request.refused = true;
     const waitMs = Math.max(1, Math.ceil((limit.to - time.now) / 1_000)) * 1_000;
     if (limit.announced) {
       diary.refusals.push({ path, key, model, kind: limit.kind, at: time.now, until: time.now + waitMs });

@@ -102,6 +102,8 @@ const asked = Effect.fnUntraced(function* ({ client, diary, now, processor, url 
     Effect.sync(() => {
       if (event._tag === "AttemptStarted") texts = [];
       if (event._tag === "Waiting") entry.waitsFrom ??= now();
+      if (event._tag === "Waiting") entry.waits += 1;
+      if (event._tag === "RetryScheduled") entry.decisions += 1;
       if (event._tag === "Part" && textOf(event.part.content) !== "") texts.push(textOf(event.part.content));
     }),
   ).pipe(Effect.match({ onSuccess: () => undefined, onFailure: (error) => error }));
@@ -110,6 +112,7 @@ const asked = Effect.fnUntraced(function* ({ client, diary, now, processor, url 
   entry.end = failed === undefined ? "whole" : "lost";
   entry.why =
     failed === undefined ? "" : `${failed.reason} ${failed.rule} ${failed.failure.kind} ${failed.failure.code ?? ""}`;
+  entry.rule = failed?.rule;
   entry.twice = texts.filter((text, at) => texts.indexOf(text) !== at);
   entry.missing = failed === undefined && texts.length !== answer.content[0].text ? [`${texts.length} texts`] : [];
 });
@@ -123,6 +126,7 @@ const exchange = (
   now: Now,
 ) => {
   const at = now();
+  entry.connects += 1;
   let sent: SentRequest | undefined;
   return client
     .stream({
@@ -132,7 +136,16 @@ const exchange = (
       bytes,
       delivery: (it) => {
         if (it !== "not_sent" && sent === undefined) {
-          sent = { ...asker, at: now(), from: at, run: entry.run, reached: true, answered: false, cut: "no" };
+          sent = {
+            ...asker,
+            at: now(),
+            from: at,
+            run: entry.run,
+            reached: true,
+            answered: false,
+            refused: false,
+            cut: "no",
+          };
           entry.requests.push(sent);
           entry.waitsFrom = undefined;
         }

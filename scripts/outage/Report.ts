@@ -5,17 +5,19 @@ import type { Diary } from "./Diary.ts";
 import type { Judgement } from "./Judge.ts";
 
 /** What was played, in one line. */
-export const summary = ({ departures, probes, refusals, runs, sleeps }: Diary): string => {
+export const summary = ({ departures, probes, refusals, runs, sleeps, unprobed }: Diary): string => {
   const all = [...runs.values()];
   const sent = all.reduce((sum, it) => sum + it.requests.length, 0);
+  const refused = all.reduce((sum, it) => sum + it.requests.filter((request) => request.refused).length, 0);
   const ends = ["whole", "asked", "lost", "open"].map((end) => `${all.filter((it) => it.end === end).length} ${end}`);
   return [
     `${all.length} runs (${ends.join(", ")})`,
     `${sent} requests`,
     `${departures.length} outages`,
-    `${refusals.length} refusals`,
+    `${refused} refusals (${refusals.length} announced)`,
     `${sleeps.length} times asleep`,
     `${probes} probes`,
+    ...(unprobed.size === 0 ? [] : [`${unprobed.size} paths without probes`]),
   ].join(", ");
 };
 

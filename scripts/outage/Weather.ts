@@ -1,7 +1,7 @@
 /**
  * Draws what happens to a world: outages of its paths, limits and overloads of its providers, and sleep of its process.
  */
-import type { Dice } from "../../test/simulation/Dice.ts";
+import { Dice } from "../../test/simulation/Dice.ts";
 
 /** How a path is away. `blip`: every connection is reset, and the next one works. */
 export type OutageKind = "refused" | "unresolved" | "black_hole" | "captive" | "blip";
@@ -66,18 +66,27 @@ const minutes = 60_000;
 const crowdMs = 2 * minutes;
 const behindCrowdMs = 2 * minutes;
 
+/** Sets the dice of overloads around outages apart, so that the rest of a seed's weather does not depend on them. */
+const spellsSeed = 0x5_be_11;
+
 /**
  * Draws the weather of some time.
  *
  * @param lengthMs of the whole time, in milliseconds
  */
-export const weatherOf = (dice: Dice, { keys, models, paths }: WorldSize, lengthMs: number): Weather => {
+export const weatherOf = (seed: number, { keys, models, paths }: WorldSize, lengthMs: number): Weather => {
+  const dice = new Dice(seed);
   const calmFrom = Math.max(minutes, lengthMs - crowdMs - behindCrowdMs);
   const outages = Array.from({ length: paths }, (_, path) => outagesOf(dice, path, calmFrom - minutes)).flat();
+  const spells = new Dice(seed ^ spellsSeed);
   const crowd: Outage = { path: 0, kind: "refused", from: calmFrom, to: calmFrom + crowdMs, resumes: false };
   return {
     outages: [...outages, crowd],
-    limits: [...rateLimits(dice, { keys, models, paths }, calmFrom), ...overloads(dice, paths, models, calmFrom)],
+    limits: [
+      ...rateLimits(dice, { keys, models, paths }, calmFrom),
+      ...overloads(dice, paths, models, calmFrom),
+      ...outages.flatMap((outage) => spellsAround(spells, outage, models)),
+    ],
     sleeps: sleepsOf(dice, calmFrom - 12 * minutes),
     crowd: { at: calmFrom + 5 * seconds, outage: crowd },
   };
@@ -140,6 +149,31 @@ const overloads = (dice: Dice, paths: number, models: number, until: number): Re
     }
   }
   return all;
+};
+
+/** A shorter outage has no spells around it: a path that flaps has enough of its own. */
+const spellOutageMs = 5 * seconds;
+
+/** Longest spell before an outage, in milliseconds: retries 1 to 2 s, 2 to 4 s and 4 to 8 s apart meet at most three refusals in it. */
+const spellMs = 6_500;
+
+/** Overloads of all models around an outage: some end as it begins, some reach into it, and some meet those who come back. */
+const spellsAround = (dice: Dice, { from, kind, path, to }: Outage, models: number): ReadonlyArray<Limit> => {
+  const isBefore = dice.chance(0.5);
+  const isInto = dice.chance(0.25);
+  const isBehind = dice.chance(0.25);
+  const start = Math.max(0, from - dice.between(seconds, spellMs));
+  const into = from + dice.between(seconds, 10 * seconds);
+  const behind = to + dice.between(500, 2 * seconds);
+  if (kind === "captive" || kind === "blip" || to - from < spellOutageMs) return [];
+  const spells: ReadonlyArray<Pick<Limit, "from" | "to" | "announced">> = [
+    ...(isBefore ? [{ from: start, to: from, announced: false }] : []),
+    ...(isInto && !isBefore ? [{ from: start, to: into, announced: true }] : []),
+    ...(isBehind ? [{ from: to, to: behind, announced: false }] : []),
+  ];
+  return spells.flatMap((spell) =>
+    Array.from({ length: models }, (_, model) => ({ kind: "overloaded" as const, path, model, ...spell })),
+  );
 };
 
 const sleepsOf = (dice: Dice, until: number): ReadonlyArray<Sleep> => {

@@ -7,7 +7,7 @@ import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import { Dice } from "../../test/simulation/Dice.ts";
-import { type Asking, type Household, type Self, type Style, turn } from "./Agent.ts";
+import { type Asking, type Household, type Self, type Style, spendableOf, turn } from "./Agent.ts";
 import { Diary, type RunEntry } from "./Diary.ts";
 import { Line } from "./Line.ts";
 import type { Served } from "./Provider.ts";
@@ -31,6 +31,21 @@ const agentsPerKey = 20;
 /** Time behind the last turn in which every run ends, in milliseconds: a person answers, and a clock of five minutes may ring. */
 const behindMs = 60 * 60_000;
 
+/** Sets the dice of probes and of budgets apart, so that the rest of a seed's world does not depend on them. */
+const probesSeed = 0x9_0b_e5;
+const budgetsSeed = 0xb_0d_6e;
+
+/** Draws the paths that nobody can probe: mostly none, else one or all. */
+const unprobedOf = (dice: Dice, paths: number): ReadonlyArray<number> => {
+  const all = Array.from({ length: paths }, (_, path) => path);
+  const one = dice.between(0, paths - 1);
+  return dice.weighted<ReadonlyArray<number>>([
+    [4, []],
+    [1, [one]],
+    [1, all],
+  ]);
+};
+
 /** One world. */
 export class World {
   readonly time = new VirtualTime();
@@ -41,7 +56,8 @@ export class World {
   constructor({ agents, minutes, seed }: Played) {
     const keys = Math.max(1, Math.ceil(agents / agentsPerKey));
     const size = { paths: pathWeights.length, keys, models };
-    this.weather = weatherOf(new Dice(seed), size, minutes * 60_000);
+    this.weather = weatherOf(seed, size, minutes * 60_000);
+    for (const path of unprobedOf(new Dice(seed ^ probesSeed), size.paths)) this.diary.unprobed.add(path);
     this.#served = pathWeights.map((_, path) => ({
       time: this.time,
       diary: this.diary,
@@ -119,13 +135,14 @@ export const play = async (played: Played): Promise<World> => {
   };
   for (let number = 0; number < played.agents; number += 1) {
     const own = new Dice(played.seed * 1_000_003 + number);
-    Effect.runForkWith(context)(living(selfOf(own, number), { ...home, dice: own }));
+    const may = spendableOf(new Dice((played.seed * 1_000_003 + number) ^ budgetsSeed), number);
+    Effect.runForkWith(context)(living({ ...selfOf(own, number), may }, { ...home, dice: own }));
   }
   await time.run(played.minutes * 60_000 + behindMs);
   return world;
 };
 
-const selfOf = (dice: Dice, number: number): Self => ({
+const selfOf = (dice: Dice, number: number): Omit<Self, "may"> => ({
   name: `a${number}`,
   key: Math.floor(number / agentsPerKey),
   model: dice.between(0, models - 1),
