@@ -108,6 +108,13 @@ const countedConnections = Effect.fnUntraced(function* (max: number) {
   return new Connections(max, () => void report(reportOutOfDescriptors));
 });
 
+/** The fibers of model requests, which a shutdown drains, and those of the page, which it does not wait for. */
+const requestFibers = Effect.gen(function* () {
+  const [served, pages] = [yield* FiberSet.make<void>(), yield* FiberSet.make<void>()];
+  const run = yield* FiberSet.runtime(served)<StreamProcessor>();
+  return { served, pages, run, runPage: yield* FiberSet.runtime(pages)<StreamProcessor>() };
+});
+
 const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const first = settingsOf(options);
   if (first instanceof GatewayError) return yield* first;
@@ -132,9 +139,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     options: relayOptionsOf(settings, given, repeats),
   });
   let serving = servingOf(first, options);
-  const [served, pages] = [yield* FiberSet.make<void>(), yield* FiberSet.make<void>()];
-  const run = yield* FiberSet.runtime(served)<StreamProcessor>();
-  const runPage = yield* FiberSet.runtime(pages)<StreamProcessor>();
+  const { pages, run, runPage, served } = yield* requestFibers;
   const clock = yield* Clock.Clock;
   yield* serveSiblings(run, () => serving.settings.limits.slowClientMs);
   const listener: OpenPort.Listener = (request, response, expects) => {
