@@ -60,6 +60,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: outages, named: "of 20 s before the request" }],
   },
   {
+    name: "a request whose path has come back needs a budget",
+    breaks: "what waited for its path may go once, whatever is spent (design, 6)",
+    within: "isWaited",
+    find: '(run.path === "down" || run.waited_for_path)',
+    replace: '(run.path === "down")',
+    proofs: [{ test: "test/runtime/recovery/SpentBudgets.test.ts", named: "the run is whole" }],
+  },
+  {
     name: "a first request is sent although its path is known to be down",
     breaks: "every request asks its path, first ones too",
     within: "start",

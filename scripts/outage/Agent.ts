@@ -24,6 +24,9 @@ export interface Self extends Asker {
   readonly may: Spendable;
 }
 
+/** An agent leaves a run that has decided so often: one that spins would keep virtual time from moving, and nobody would hear of it. */
+const decisionsMax = 1_000;
+
 /** Agents of a group that is limited; they share a key. */
 const agentsPerGroup = 4;
 
@@ -137,6 +140,7 @@ const ask = (self: Self, home: Household, run: string, calls: boolean): Effect.E
       view.take(event);
       if (event._tag === "Waiting" && event.for === "path") entry.waitsFrom ??= time.now;
       if (event._tag === "RetryScheduled") entry.decisions += 1;
+      if (entry.decisions > decisionsMax) return Effect.die(new Error(`${run}: it only decides`));
       // A wait that takes no time leads nowhere.
       if (event._tag === "Waiting" && time.now > waited) {
         entry.waits += 1;

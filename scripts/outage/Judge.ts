@@ -33,7 +33,7 @@ const stallsMax = 1;
  * that the path is back, and lets the others go.
  */
 const trialMs = 15_000;
-/** Decisions of a run beyond what it did. */
+/** Decisions of a run beyond its connects and its waits: each one leads to one of them, or to a backoff behind which it is looked at again. */
 const inVainMax = 5;
 /** An overload that one credential heard holds others for so long, in milliseconds. */
 const overloadOthersMs = 5_000;
@@ -167,7 +167,7 @@ const returnsOf = (diary: Diary): ReadonlyArray<Judgement> => {
   const probed = diary.returns.filter(({ path }) => !diary.unprobed.has(path));
   const unprobed = diary.returns.filter(({ path }) => diary.unprobed.has(path));
   return [
-    ...returned(diary, probed, ""),
+    ...(probed.length === 0 && unprobed.length > 0 ? [] : returned(diary, probed, "")),
     ...(unprobed.length === 0 ? [] : returned(diary, unprobed, " without probes")),
   ];
 };

@@ -1,12 +1,19 @@
 /** The judge of outages finds each thing that it is there to find, and nothing in a world where all is well. */
 import { assert, describe, it } from "@effect/vitest";
-import { type AskedQuestion, Diary, type RunEntry, type SentRequest } from "../../scripts/outage/Diary.ts";
+import {
+  type AskedQuestion,
+  Diary,
+  type RunEntry,
+  type SentRequest,
+  type Spendable,
+  spendable,
+} from "../../scripts/outage/Diary.ts";
 import { holds, judged } from "../../scripts/outage/Judge.ts";
 
 const asker = { path: 0, key: 0, model: 0 };
 
 const sent = (at: number, more: Partial<SentRequest> = {}): SentRequest => ({
-  ...{ ...asker, at, from: at, run: "r", reached: true, answered: true, cut: "no" },
+  ...{ ...asker, at, from: at, run: "r", reached: true, answered: true, refused: false, cut: "no" },
   ...more,
 });
 
@@ -16,9 +23,9 @@ const question = (at: number, more: Partial<AskedQuestion> = {}): AskedQuestion 
 });
 
 /** A diary with one whole run, and what is changed in it. */
-const diaryOf = (change: (run: RunEntry, diary: Diary) => void): Diary => {
+const diaryOf = (change: (run: RunEntry, diary: Diary) => void, may?: Spendable): Diary => {
   const diary = new Diary();
-  const run = diary.begin("r", asker, "terminal", 0);
+  const run = diary.begin("r", asker, "terminal", 0, may);
   run.requests.push(sent(0));
   run.end = "whole";
   run.to = 5_000;
@@ -26,8 +33,8 @@ const diaryOf = (change: (run: RunEntry, diary: Diary) => void): Diary => {
   return diary;
 };
 
-const broken = (change: (run: RunEntry, diary: Diary) => void): ReadonlyArray<string> =>
-  judged(diaryOf(change))
+const broken = (change: (run: RunEntry, diary: Diary) => void, may?: Spendable): ReadonlyArray<string> =>
+  judged(diaryOf(change, may))
     .filter(({ found, most }) => found > most)
     .map(({ name }) => name.replace(/ of up to \d+/, ""));
 
@@ -85,15 +92,101 @@ describe("The judge of outages", () => {
     assert.deepStrictEqual(asks({}, [silent, silent]), []);
   });
 
+  describe("of a question because the budget is spent", () => {
+    const refused = (at: number) => sent(at, { answered: false, refused: true });
+    const cut = (at: number) => sent(at, { cut: "broke" });
+    const asks = (
+      may: Partial<Spendable>,
+      requests: ReadonlyArray<SentRequest>,
+      more: Partial<AskedQuestion> = {},
+      change: (diary: Diary) => void = () => undefined,
+    ) =>
+      broken(
+        (run, diary) => {
+          run.requests.splice(0, 1, ...requests);
+          run.questions.push(question(1_000, { rule: "budget_exhausted", ...more }));
+          change(diary);
+        },
+        { ...spendable, ...may },
+      );
+    const needless = ["asked without need"];
+
+    it("finds one before more was refused, or broke, than the run may send again", () => {
+      assert.deepStrictEqual(asks({}, [refused(1), refused(2), refused(3)]), needless);
+      assert.deepStrictEqual(asks({}, [refused(1), refused(2), refused(3), refused(4)]), []);
+      assert.deepStrictEqual(asks({ refusals: 0 }, [refused(1)]), []);
+      assert.deepStrictEqual(asks({ refusals: 0 }, [cut(1)]), needless, "a break is no refusal");
+      assert.deepStrictEqual(asks({ breaks: 0 }, [cut(1)]), []);
+      assert.deepStrictEqual(asks({ breaks: 0 }, [refused(1)]), needless, "a refusal is no break");
+      assert.deepStrictEqual(asks({ breaks: 1 }, [sent(1, { reached: false, answered: false }), cut(2)]), []);
+    });
+
+    it("finds one about a request that was never sent", () => {
+      assert.deepStrictEqual(asks({ refusals: 0, breaks: 0 }, []), needless);
+    });
+
+    it("finds one that what was shown is the only reason for", () => {
+      assert.deepStrictEqual(asks({}, [cut(1)], { shown: true }), needless);
+    });
+
+    it("finds one that rests on what was spent before a person's last word", () => {
+      const again = (since: number) =>
+        asks({ refusals: 0 }, [refused(1), refused(since)], { answer: "retry" }, (diary) => {
+          diary.runs.get("r")?.questions.unshift(question(500, { rule: "budget_exhausted", answer: "retry" }));
+        });
+      assert.deepStrictEqual(again(600), []);
+      assert.deepStrictEqual(again(400), needless);
+    });
+
+    it("finds one before the group is used up, by whichever of its runs", () => {
+      const grouped = (retries: number, id = "g") =>
+        asks({ group: { id: "g", retries } }, [cut(1)], {}, (diary) => {
+          const other = diary.begin("o", asker, "terminal", 0, { ...spendable, group: { id, retries } });
+          other.requests.push(refused(2), sent(3));
+          other.end = "whole";
+        });
+      assert.deepStrictEqual(grouped(1), []);
+      assert.deepStrictEqual(grouped(2), needless);
+      assert.deepStrictEqual(grouped(1, "another"), needless);
+    });
+
+    it("finds a run that was lost by a budget that it has not spent", () => {
+      const ends = (requests: ReadonlyArray<SentRequest>) =>
+        broken((run) => {
+          run.requests.splice(0, 1, ...requests);
+          run.end = "lost";
+          run.rule = "budget_exhausted";
+        });
+      assert.deepStrictEqual(ends([refused(1)]), ["lost"]);
+      assert.deepStrictEqual(ends([refused(1), refused(2), refused(3), refused(4)]), []);
+    });
+  });
+
+  it("finds decisions that lead nowhere", () => {
+    const decided = (decisions: number) =>
+      broken((run) => {
+        run.decisions = decisions;
+        run.connects = 2;
+        run.waits = 3;
+      });
+    assert.deepStrictEqual(decided(10), []);
+    assert.deepStrictEqual(decided(11), ["decisions in vain"]);
+  });
+
   it("finds requests that nothing explains", () => {
     assert.deepStrictEqual(
       broken((run) => run.requests.push(sent(100))),
-      ["requests beyond what was cut"],
+      ["requests beyond what was cut or refused"],
     );
     assert.deepStrictEqual(
       broken((run) => run.requests.push(sent(100, { reached: false }))),
       [],
       "what never came to the provider is none",
+    );
+    assert.deepStrictEqual(
+      broken((run) => run.requests.splice(0, 1, sent(0, { answered: false, refused: true }), sent(100))),
+      [],
+      "one behind a refusal is explained",
     );
   });
 
@@ -105,6 +198,22 @@ describe("The judge of outages", () => {
       });
     assert.deepStrictEqual(noticed(31_999), []);
     assert.deepStrictEqual(noticed(32_001), ["first request behind what is allowed, at worst"]);
+  });
+
+  it("finds a path's return that is noticed too late where nobody can probe it", () => {
+    const noticed = (first: number, last = first) =>
+      broken((run, diary) => {
+        diary.unprobed.add(0);
+        run.requests.splice(0, 1, sent(first));
+        const other = diary.begin("o", asker, "terminal", 0);
+        other.end = "whole";
+        other.requests.push(sent(last));
+        diary.returns.push(back([run, other]));
+      });
+    assert.deepStrictEqual(noticed(52_999), []);
+    assert.deepStrictEqual(noticed(53_001), ["first request behind what is allowed, at worst without probes"]);
+    assert.deepStrictEqual(noticed(52_999, 62_999), []);
+    assert.deepStrictEqual(noticed(52_999, 63_001), ["last waiting runs on the wire without probes"]);
   });
 
   it("finds one of many that waits for too long behind it, or for ever", () => {
