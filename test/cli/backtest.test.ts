@@ -79,7 +79,7 @@ describe("stream-recovery backtest", () => {
       assert.include(said.stdout, "The record does not hold: 1 stored decision cannot be decided again");
       assert.include(
         said.stdout,
-        "a.1: stored auto_retry_once (replay) by tool_calls_fenced, again ask_user by text_shown (policy default, version 2)",
+        "a.1: stored auto_retry_once (replay) by tool_calls_fenced, again ask_user by text_shown (policy default, version 3)",
       );
     }).pipe(Effect.provide(layer)),
   );

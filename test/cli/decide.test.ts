@@ -62,7 +62,7 @@ describe("stream-recovery decide", () => {
         rule: "tool_calls_fenced",
         mode: "replay",
         delay_ms: 375,
-        policy_version: "2",
+        policy_version: "3",
       });
     }),
   );

@@ -27,7 +27,7 @@ const limits: ReadonlyArray<Limit> = globSync("src/**/*.ts", { cwd: root }).flat
 
 /** A unit: of time, of size, or what is counted. */
 const units =
-  /\b(ms|milliseconds?|seconds?|s|bytes?|UTF-16|code units|characters?|most|at most|how (long|many)|longest|number of|counts?|within|between|per second|once|time|limit|rows?|tokens?|entries|providers|retries|deepest|first|last|runs|parts|wait|hosts)\b/i;
+  /\b(ms|milliseconds?|seconds?|s|bytes?|UTF-16|code units|characters?|most|maximum|at most|how (long|many)|longest|number of|counts?|within|between|per second|once|time|limit|rows?|tokens?|entries|providers|retries|deepest|first|last|runs|parts|wait|hosts)\b/i;
 
 describe("L11 bounded", () => {
   it("the limits are found", () => {

@@ -59,7 +59,13 @@ describe("L9 an incident that is stored", () => {
       assert.deepStrictEqual(again, decision, line);
       rules.add(decision.rule);
     }
-    assert.deepStrictEqual([...rules].sort(), ["budget_exhausted", "not_processed", "not_sent", "nothing_shown", "text_shown"]);
+    assert.deepStrictEqual([...rules].sort(), [
+      "budget_exhausted",
+      "not_processed",
+      "not_sent",
+      "nothing_shown",
+      "text_shown",
+    ]);
   });
 
   it("by version 2 has the sentence that was stored with it", () => {
