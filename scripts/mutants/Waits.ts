@@ -22,9 +22,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "decisions that lead nowhere have no bound",
     breaks: "every run ends, L11",
-    within: "countDecisions",
-    find: "if (count <= decisionsMax) return Effect.void;",
-    replace: "if (count <= 100_000) return Effect.void;",
+    within: "decided",
+    find: "if (count > decisionsMax)",
+    replace: "if (count > 1_000 * decisionsMax)",
     proofs: [{ test: spent, named: "end the run with a report" }],
   },
   {
@@ -46,9 +46,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a backoff costs the run's own clock nothing",
     breaks: "clocks.run holds over all attempts",
-    within: "waiting",
-    find: "this.#elapsedMs += Math.max",
-    replace: "this.#elapsedMs += 0 * Math.max",
+    within: "#endWait",
+    find: "this.#elapsedMs += this.#openWaitMs;",
+    replace: "this.#elapsedMs += 0 * this.#openWaitMs;",
     proofs: [{ test: "test/runtime/recovery/RunClock.test.ts", named: "a backoff" }],
   },
   {

@@ -75,7 +75,7 @@ const budgetOfVersion2 = ({ budget, facts, run }: RunIncident): Budget => {
   if (run.not_processed_retries < budget.max_not_processed) return budget;
   if (facts.delivery === "not_sent") return { ...budget, max_auto_retries: 0 };
   const isOverruled = facts.progress === "reasoning" || facts.progress === "output";
-  return isOverruled ? { ...budget, max_not_processed: Number.MAX_SAFE_INTEGER } : budget;
+  return isOverruled ? { ...budget, max_not_processed: run.not_processed_retries + 1 } : budget;
 };
 
 const failureOfVersion1 = (failure: Failure.Failure): Failure.Failure => {

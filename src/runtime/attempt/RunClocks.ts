@@ -1,6 +1,7 @@
 /**
  * Keeps the clocks of one run over all its attempts: what a stall has doubled, and what the run's own clock has used.
  */
+import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type { ClockName, Failure } from "../../domain/Failure.ts";
 import * as Clocks from "../contract/Clocks.ts";
@@ -16,6 +17,8 @@ export class RunClocks {
   readonly #watchdog: Watchdog;
   #clocks: Clocks.Clocks;
   #elapsedMs = 0;
+  /** The wait that is open: when it began, and what this process had slept until then, in milliseconds. */
+  #wait: { readonly from: number; readonly slept: number } | undefined;
 
   /** @param options of the run, which name its provider and its own limits */
   constructor(watchdog: Watchdog, options: Clocked) {
@@ -30,31 +33,53 @@ export class RunClocks {
 
   /** What is left of the run's own clock, in milliseconds; infinite without one. */
   get leftMs(): number {
-    return Math.max(0, this.#clocks.run - this.#elapsedMs);
+    if (this.#clocks.run === Number.POSITIVE_INFINITY) return this.#clocks.run;
+    return Math.max(0, this.#clocks.run - this.#elapsedMs - this.#openWaitMs);
   }
 
   /**
    * Counts a wait of the run between its attempts: for a backoff, a path or a cooldown. Time in which this process was suspended does not
-   * count. Time with an open question or a running tool is no wait.
+   * count. Time with an open question or a running tool is no wait. An attempt that starts ends the wait.
    */
   waiting<A, E, R>(wait: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     return Effect.suspend(() => {
-      const watchdog = this.#watchdog;
       if (this.#clocks.run === Number.POSITIVE_INFINITY) return wait;
-      const from = watchdog.now();
-      const slept = watchdog.sleptMs;
+      this.#endWait();
+      this.#wait = { from: this.#watchdog.now(), slept: this.#watchdog.sleptMs };
       return Effect.ensuring(
         wait,
-        Effect.sync(() => {
-          watchdog.catchUp();
-          this.#elapsedMs += Math.max(0, watchdog.now() - from - (watchdog.sleptMs - slept));
-        }),
+        Effect.sync(() => this.#endWait()),
       );
     });
   }
 
+  /** Waits until the run's own clock has run out; for ever without one. A suspension is no time that the run has spent. */
+  get runsOut(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      this.#watchdog.catchUp();
+      const { leftMs } = this;
+      if (leftMs === Number.POSITIVE_INFINITY) return Effect.never;
+      return leftMs === 0 ? Effect.void : Effect.andThen(Effect.sleep(Duration.millis(leftMs)), this.runsOut);
+    });
+  }
+
+  #endWait(): void {
+    if (this.#wait === undefined) return;
+    this.#watchdog.catchUp();
+    this.#elapsedMs += this.#openWaitMs;
+    this.#wait = undefined;
+  }
+
+  get #openWaitMs(): number {
+    const wait = this.#wait;
+    if (wait === undefined) return 0;
+    const { sleptMs } = this.#watchdog;
+    return Math.max(0, this.#watchdog.now() - wait.from - (sleptMs - wait.slept));
+  }
+
   /** Starts to watch an attempt of the run. */
   watch(listener: WatchListener): Watch {
+    this.#endWait();
     return this.#watchdog.watch(this.#clocks, listener, this.#elapsedMs);
   }
 

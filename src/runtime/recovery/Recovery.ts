@@ -9,7 +9,6 @@
  * After every wait the driver looks at everything again, and does nothing that the newest decision does not say.
  */
 import * as Deferred from "effect/Deferred";
-import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { Failure } from "../../domain/Failure.ts";
@@ -123,33 +122,10 @@ const settled = Effect.fnUntraced(function* <P, E, R>(
 }, orCollapsed);
 
 /**
- * Maximum decisions about one attempt within `decisionsWithinMs`. A decision leads to a wait, a request, a question or an end, so this
- * many in a row are a defect. It ends the run: without a bound it would stop the whole process.
+ * Maximum decisions about one attempt. Each leads to a request, a question or an end, unless the world changes during its wait, so this
+ * many are a defect. It ends the run: without a bound it could stop the whole process.
  */
-export const decisionsMax = 32;
-
-/** Milliseconds in which `decisionsMax` decisions about one attempt are a defect. */
-export const decisionsWithinMs = 1_000;
-
-/** Counts the decisions about one attempt. */
-const countDecisions = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> => {
-  let count = 0;
-  let since = run.now();
-  return Effect.suspend(() => {
-    const now = run.now();
-    if (now - since >= decisionsWithinMs) {
-      count = 0;
-      since = now;
-    }
-    count += 1;
-    if (count <= decisionsMax) return Effect.void;
-    return Effect.die(
-      new Error(
-        `run ${run.runId}: more than ${decisionsMax} decisions about one attempt within ${decisionsWithinMs} ms led to no wait, request, question or end; the run was ended`,
-      ),
-    );
-  });
-};
+export const decisionsMax = 100;
 
 const isStarted = <P>(next: Next<P>): next is Started<P> =>
   next === "ended" || (next !== "again" && !("incident" in next));
@@ -164,20 +140,29 @@ const decided = Effect.fnUntraced(function* <P, E, R>(
   broken: BrokenAttempt<P>,
   first: "again" | RecordedDecision = "again",
 ): Effect.fn.Return<Started<P>, never, R> {
-  const counted = countDecisions(run);
   let next = first;
-  for (;;) {
-    yield* counted;
+  for (let count = 1; ; count += 1) {
+    if (count > decisionsMax) return yield* Effect.die(new Error(endless(run.runId)));
+    // The next act may be a question: a run that waits for a person holds no place of a retry.
+    run.responded();
     if (run.stopper === "consumer_finished") return yield* Ending.consumerFinished(run, broken.attempt);
-    const known = run.clocks.leftMs > 0 || run.stopper !== undefined ? broken : { ...broken, failure: runClock };
+    const isLate = next === "again" && (yield* isOutOfTime(run, broken));
+    const known = isLate ? { ...broken, failure: runClock } : broken;
     if (next === "again") yield* wholeAnyway(run, known);
     const found = yield* act(run, known, next === "again" ? yield* judge(run, known) : next);
     if (isStarted(found)) return found;
     next = found;
-    // The next act may be a question: a run that waits for a person holds no place of a retry.
-    run.responded();
   }
 });
+
+const endless = (runId: string): string =>
+  `run ${runId}: more than ${decisionsMax} decisions about one attempt led to no request, question or end; the run was ended`;
+
+/** Whether only the run's own clock keeps it from its next attempt. What else ends the run keeps its own failure (L12). */
+const isOutOfTime = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<boolean> =>
+  run.clocks.leftMs > 0 || run.stopper !== undefined
+    ? Effect.succeed(false)
+    : Effect.map(lookAgain(run, broken), ({ decision }) => decision.action === "auto_retry_once");
 
 /** A response that lacks its protocol's last event alone is whole, where it may not be asked for again. */
 const wholeAnyway = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>) {
@@ -363,7 +348,7 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   if (!moves && !waits && (yield* inTime(run, waited(run, decision.delay_ms))) === "late") return "again";
   yield* run.response.closed;
   const found = moves ? goes : yield* inTime(run, Effect.raceFirst(departed(run, decision), elsewhere(run, broken)));
-  if (found === "late") return "again";
+  if (found === "late" || run.clocks.leftMs === 0) return "again";
   if (decision.wait_for === "path" && found !== "elsewhere" && found._tag === "goes")
     run.departure.hasWaitedForPath(true);
   const { decision: newest, record } = yield* lookAgain(run, broken);
@@ -385,9 +370,9 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
 
 /** Does a wait of a retry for as long as the run's own clock allows, and counts it. */
 const inTime = <A, P, E, R>(run: Run<P, E, R>, wait: Effect.Effect<A>): Effect.Effect<A | "late"> => {
-  const { leftMs } = run.clocks;
-  if (leftMs === Number.POSITIVE_INFINITY) return wait;
-  return run.clocks.waiting(Effect.raceFirst(wait, Effect.as(Effect.sleep(Duration.millis(leftMs)), "late" as const)));
+  const { clocks } = run;
+  if (clocks.leftMs === Number.POSITIVE_INFINITY) return wait;
+  return clocks.waiting(Effect.raceFirst(wait, Effect.as(clocks.runsOut, "late" as const)));
 };
 
 /** Waits until the run would move: its path may be away for longer than that of another route. */

@@ -226,7 +226,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     const { clocks } = this;
     if (clocks.leftMs === Number.POSITIVE_INFINITY) return turn;
     const late = Effect.sync(() => void attempt.decide({ _tag: "failed", failure: runClock, cause: undefined }));
-    return Effect.raceFirst(turn, Effect.delay(late, clocks.leftMs));
+    return Effect.raceFirst(turn, Effect.andThen(clocks.runsOut, late));
   }
 
   #goes(attempt: Attempt<P>): void {

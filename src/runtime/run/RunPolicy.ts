@@ -24,6 +24,7 @@ export const make = (
   report: (error: unknown) => void,
 ): RecoveryPolicy.RecoveryPolicy => {
   if (policy === undefined || policy === RecoveryPolicy.default) return RecoveryPolicy.default;
+  let reported = false;
   const version = label(String(policy.version));
   const stop = (why: string): Decision => ({
     action: "do_not_retry",
@@ -40,16 +41,19 @@ export const make = (
         const decision = policy.decide(input);
         return isDecision(decision) ? decision : stop("unreadable");
       } catch (error) {
-        report(error);
+        // One report a run: a policy is asked several times about one attempt.
+        if (!reported) report(error);
+        reported = true;
         return stop("threw");
       }
     },
   };
 };
 
-/** Whether the run was stopped by its user, by a close, by an interrupt or by its caller's own failure. */
+/** Whether the run was stopped by its user, by a close, by an interrupt, or by its caller's own failure or limit. */
 const isStopped = ({ failure, run }: DecisionInput): boolean =>
   run.user_cancelled ||
   run.lifecycle_closed ||
-  (failure.kind === "caller_failed" && failure.retryable !== true) ||
+  (failure.retryable !== true &&
+    (failure.kind === "caller_failed" || (failure.kind === "stalled" && failure.clock === "run"))) ||
   (failure.kind === "cancelled" && failure.by !== "provider");

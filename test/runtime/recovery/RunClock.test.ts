@@ -53,6 +53,26 @@ describe("clocks.run", () => {
     }).pipe(Effect.provide(Bench.processor())),
   );
 
+  it.effect("counts what a first attempt has waited for its path while it reads", () =>
+    Effect.gen(function* () {
+      const outage = new Bench.Outage();
+      const paths = yield* outage.reached;
+      outage.network.fail();
+      yield* paths.unconnected({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
+      yield* Effect.forkChild(
+        Effect.delay(
+          Effect.sync(() => outage.network.mend()),
+          18_000,
+        ),
+      );
+      const script = [S.start, S.wait(15_000), S.done];
+      const seen = yield* Bench.play(outage.options([script], { clocks: { run: 25_000 } }), 600_000);
+      assert.strictEqual(seen.lines.at(-1), "end do_not_retry not_retryable");
+      assert.strictEqual(outage.sent.length, 1);
+      assert.isAtMost(seen.record.end?.at ?? Number.NaN, 27_000);
+    }).pipe(Effect.provide(Bench.processor())),
+  );
+
   it.effect("does not count the time of an open question", () =>
     Effect.gen(function* () {
       const { lines } = yield* endedAfter(() => [[S.start, S.text("a"), S.wait(1), S.reset], S.hello]);

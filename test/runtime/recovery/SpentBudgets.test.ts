@@ -79,38 +79,39 @@ describe("an outage after spent budgets", () => {
 });
 
 describe("decisions that lead nowhere", () => {
-  it.effect("end the run with a report, and do not stop the process", () => {
-    const logged: Array<unknown> = [];
-    const logger = Logger.make(({ cause, message }) => void logged.push([message, Cause.pretty(cause)]));
-    let decided = 0;
-    // A policy whose answer changes with each look can never be acted on.
-    const fickle: RecoveryPolicy.RecoveryPolicy = {
-      ...RecoveryPolicy.default,
-      name: "fickle",
-      decide: () => {
-        decided += 1;
-        const mode = decided % 2 === 0 ? "replay" : "continue";
-        return {
-          action: "auto_retry_once",
-          rule: "nothing_shown",
-          mode,
-          delay_ms: 0,
-          policy_version: "1",
-          because: [],
-        };
-      },
-    };
-    return Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.reset], S.hello);
-      const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r", policy: fickle })));
-      assert.include(String(seen.exit), "decisions about one attempt");
-      assert.isAtMost(decided, 3 * decisionsMax);
-      assert.strictEqual(provider.attempts.length, 1);
-      assert.strictEqual((yield* S.recordOf("r")).end?.reason, "defect");
-      assert.include(logged.map((it) => inspect(it, { depth: 9 })).join(), "decisions about one attempt");
-    }).pipe(
-      Effect.provide(S.processor().pipe(Layer.provideMerge(Logger.layer([logger])))),
-      Effect.provideService(References.MinimumLogLevel, "All"),
-    );
-  });
+  for (const delay_ms of [0, 1_000])
+    it.effect(`end the run with a report, and do not stop the process: with a wait of ${delay_ms} ms`, () => {
+      const logged: Array<unknown> = [];
+      const logger = Logger.make(({ cause, message }) => void logged.push([message, Cause.pretty(cause)]));
+      let decided = 0;
+      // A policy whose answer changes with each look can never be acted on.
+      const fickle: RecoveryPolicy.RecoveryPolicy = {
+        ...RecoveryPolicy.default,
+        name: "fickle",
+        decide: () => {
+          decided += 1;
+          const mode = decided % 2 === 0 ? "replay" : "continue";
+          return {
+            action: "auto_retry_once",
+            rule: "nothing_shown",
+            mode,
+            delay_ms,
+            policy_version: "1",
+            because: [],
+          };
+        },
+      };
+      return Effect.gen(function* () {
+        const provider = S.scripted([S.start, S.reset], S.hello);
+        const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r", policy: fickle })));
+        assert.include(String(seen.exit), "decisions about one attempt");
+        assert.isAtMost(decided, 3 * decisionsMax);
+        assert.strictEqual(provider.attempts.length, 1);
+        assert.strictEqual((yield* S.recordOf("r")).end?.reason, "defect");
+        assert.include(logged.map((it) => inspect(it, { depth: 9 })).join(), "decisions about one attempt");
+      }).pipe(
+        Effect.provide(S.processor().pipe(Layer.provideMerge(Logger.layer([logger])))),
+        Effect.provideService(References.MinimumLogLevel, "All"),
+      );
+    });
 });
