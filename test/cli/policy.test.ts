@@ -41,7 +41,7 @@ describe("stream-recovery policy", () => {
   it.effect("prints the same rows as JSON", () =>
     Effect.gen(function* () {
       const { policy, policy_version, rows } = JSON.parse((yield* run("--json")).stdout);
-      assert.deepStrictEqual([policy, policy_version, rows.length], ["default", "2", 24]);
+      assert.deepStrictEqual([policy, policy_version, rows.length], ["default", "3", 24]);
       assert.deepStrictEqual(rows[1], {
         number: 2,
         if: "user cancelled",
