@@ -23,8 +23,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "decisions that lead nowhere have no bound",
     breaks: "every run ends, L11",
     within: "decided",
-    find: "if (count > decisionsMax)",
-    replace: "if (count > 1_000 * decisionsMax)",
+    find: "if (retries > decisionsMax)",
+    replace: "if (retries > 1_000 * decisionsMax)",
     proofs: [{ test: spent, named: "end the run with a report" }],
   },
   {

@@ -122,8 +122,8 @@ const settled = Effect.fnUntraced(function* <P, E, R>(
 }, orCollapsed);
 
 /**
- * Maximum decisions about one attempt. Each leads to a request, a question or an end, unless the world changes during its wait, so this
- * many are a defect. It ends the run: without a bound it could stop the whole process.
+ * Maximum retries in a row that are decided for one attempt. Each leads to a request, unless the world changes during its wait, so this
+ * many without one are a defect. It ends the run: without a bound it could stop the whole process.
  */
 export const decisionsMax = 100;
 
@@ -141,22 +141,26 @@ const decided = Effect.fnUntraced(function* <P, E, R>(
   first: "again" | RecordedDecision = "again",
 ): Effect.fn.Return<Started<P>, never, R> {
   let next = first;
-  for (let count = 1; ; count += 1) {
-    if (count > decisionsMax) return yield* Effect.die(new Error(endless(run.runId)));
+  let retries = 0;
+  for (;;) {
     // The next act may be a question: a run that waits for a person holds no place of a retry.
     run.responded();
     if (run.stopper === "consumer_finished") return yield* Ending.consumerFinished(run, broken.attempt);
     const isLate = next === "again" && (yield* isOutOfTime(run, broken));
     const known = isLate ? { ...broken, failure: runClock } : broken;
     if (next === "again") yield* wholeAnyway(run, known);
-    const found = yield* act(run, known, next === "again" ? yield* judge(run, known) : next);
+    const taken = next === "again" ? yield* judge(run, known) : next;
+    // A question that its facts have outgrown is asked anew, as often as they grow.
+    retries = taken.decision.action === "auto_retry_once" ? retries + 1 : 0;
+    if (retries > decisionsMax) return yield* Effect.die(new Error(endless(run.runId)));
+    const found = yield* act(run, known, taken);
     if (isStarted(found)) return found;
     next = found;
   }
 });
 
 const endless = (runId: string): string =>
-  `run ${runId}: more than ${decisionsMax} decisions about one attempt led to no request, question or end; the run was ended`;
+  `run ${runId}: more than ${decisionsMax} decisions about one attempt to retry it led to no request; the run was ended`;
 
 /** Whether only the run's own clock keeps it from its next attempt. What else ends the run keeps its own failure (L12). */
 const isOutOfTime = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<boolean> =>
