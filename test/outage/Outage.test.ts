@@ -19,6 +19,8 @@ const refusedBefore = (diary: Diary): number =>
 describe("An hour of agents in a bad network", () => {
   for (const [seed, agents, unprobed] of [
     [1, 150, 0],
+    [3, 60, 0],
+    [13, 120, 0],
     [7, 60, 3],
     [14, 150, 1],
   ] as const)

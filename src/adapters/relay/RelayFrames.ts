@@ -278,7 +278,7 @@ const keepAlivesJoined = (parts: ReadonlyArray<RelayPart>): ReadonlyArray<RelayP
   return out;
 };
 
-/** Whether a part is at least the third of a run of equal keep-alives. */
+/** True from the third of several equal keep-alives on. */
 const joinsBefore = (part: RelayPart, index: number, parts: ReadonlyArray<RelayPart>): boolean =>
   part.observation.keep_alive && isSameKeepAlive(part, parts[index - 1]) && isSameKeepAlive(part, parts[index - 2]);
 

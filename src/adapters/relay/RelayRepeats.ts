@@ -54,7 +54,7 @@ export interface ToldClient {
   readonly said?: ProviderWords;
 }
 
-/** What a provider said when it refused a request, without credentials. */
+/** A provider's refusal of a request, without credentials. */
 export interface ProviderWords {
   /** One bounded line. */
   readonly message: string | undefined;
@@ -73,7 +73,7 @@ export interface ToldRefusal {
 /** Maximum length of a refusal's body that is remembered, in UTF-16 code units. */
 export const toldBodyCharactersMax = 4_096;
 
-/** What is remembered of what a client was told: a long body is not. */
+/** The part of an answer that is remembered for a repeat. Long bodies are not kept. */
 const memorable = (told: ToldClient): ToldClient =>
   (told.said?.response?.body.length ?? 0) > toldBodyCharactersMax && told.said !== undefined
     ? { ...told, said: { ...told.said, response: undefined } }

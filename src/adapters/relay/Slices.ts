@@ -3,7 +3,7 @@
  * other streams.
  */
 
-/** Most lines that are cut in one turn of the event loop. */
+/** Maximum lines that are decoded in one turn of the event loop. */
 export const turnLinesMax = 512;
 
 const LF = 10;
