@@ -145,7 +145,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a run that decides again counts its retry twice everywhere",
     breaks: "no needless question",
     within: "adds",
-    find: "retries: share?.retry === true ? 0 : 1",
+    find: "retries: share?.place === undefined ? 1 : 0",
     replace: "retries: 1",
     proofs: [{ test: groups, named: "counts a retry once" }],
   },

@@ -118,7 +118,7 @@ const isSpent = (groups: Groups, { may, requests }: RunEntry, at: number, since:
  * repeats by itself. A person's word gives it anew what it may repeat.
  */
 const isNeeded = (
-  { unprobed }: Diary,
+  diary: Diary,
   groups: Groups,
   run: RunEntry,
   { at, reasoned, rule, shown }: AskedQuestion,
@@ -128,9 +128,22 @@ const isNeeded = (
   const since = wordBefore(before);
   if (isSpent(groups, run, at, since)) return true;
   const broke = run.requests.filter((it) => it.at > since && it.at <= at && isBroken(it));
-  // Nobody finds out early that a path is away which cannot be probed: what waits for a head there stalls.
-  const stalls = broke.filter(({ answered, cut, path }) => cut === "silent" || (!answered && unprobed.has(path)));
-  return stalls.length > stallsMax || (reasoned && broke.length > afterShownMax);
+  const stalls = broke.filter((it) => it.cut === "silent" || (!it.answered && isUnnoticed(diary, it)));
+  if (stalls.length > stallsMax || (reasoned && broke.length > afterShownMax)) return true;
+  // A stream is silent for as long as a budget lasts from its first failure on: five minutes.
+  const [first] = run.requests.filter((it) => it.at > since && it.at <= at && (it.refused || isBroken(it)));
+  return rule === budgetRule && broke.some((it) => it.cut === "silent" && it !== first);
+};
+
+/** The path of a late head is asked once it is so late, in milliseconds. */
+const headLateMs = 10_000;
+
+/** Whether nobody finds out that a request went into an outage: its path cannot be probed, or is back before it is. It stalls. */
+const isUnnoticed = ({ departures, returns, unprobed }: Diary, { at, path }: SentRequest): boolean => {
+  if (unprobed.has(path)) return true;
+  const left = departures.find((it) => it.path === path && it.at >= at)?.at ?? Number.POSITIVE_INFINITY;
+  const back = returns.find((it) => it.path === path && it.at > left)?.at ?? Number.POSITIVE_INFINITY;
+  return back <= at + headLateMs;
 };
 
 /** Whether a run decided again and again to go on, and neither went nor waited. */

@@ -90,6 +90,23 @@ describe("The judge of outages", () => {
     assert.deepStrictEqual(asks({}, [cut, cut, cut, cut]), []);
     const silent = sent(0, { cut: "silent" });
     assert.deepStrictEqual(asks({}, [silent, silent]), []);
+    const spent = { rule: "budget_exhausted" };
+    assert.deepStrictEqual(asks(spent, [silent]), ["asked without need"]);
+    assert.deepStrictEqual(asks(spent, [cut, silent]), [], "its time is over");
+    assert.deepStrictEqual(asks({}, [cut, silent]), ["asked without need"]);
+  });
+
+  it("takes a request into an outage that is over before it is noticed for a stall", () => {
+    const asks = (backAt: number) =>
+      broken((run, diary) => {
+        const unanswered = { reached: false, answered: false };
+        run.requests.splice(0, 1, sent(0, unanswered), sent(200, unanswered));
+        run.questions.push(question(1_000));
+        diary.departures.push({ path: 0, at: 300 });
+        diary.returns.push({ path: 0, at: backAt, awayMs: backAt - 300, kind: "black_hole", waiting: [] });
+      });
+    assert.deepStrictEqual(asks(9_000), []);
+    assert.deepStrictEqual(asks(11_000), ["asked without need"]);
   });
 
   describe("of a question because the budget is spent", () => {

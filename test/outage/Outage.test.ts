@@ -19,10 +19,12 @@ const refusedBefore = (diary: Diary): number =>
 describe("An hour of agents in a bad network", () => {
   for (const [seed, agents, unprobed] of [
     [1, 150, 0],
+    [2, 60, 0],
     [3, 60, 0],
     [13, 120, 0],
     [7, 60, 3],
-    [14, 150, 1],
+    [14, 120, 1],
+    [44, 80, 0],
   ] as const)
     it.live(
       `seed ${seed}: ${agents} agents`,

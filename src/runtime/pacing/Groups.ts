@@ -3,7 +3,8 @@
  *
  * G1 What a run spends stands in its group in the step that decides it: of runs that decide at once none sees what another has
  *    taken as free.
- * G2 A retry that was taken counts once, also where its run decides again before it goes; a run that ends before has taken none.
+ * G2 A retry that was taken counts once, and keeps its place if its run decides again before it goes: what others take meanwhile is
+ *    not held against it. A run that ends before, or decides against the retry, has taken none.
  * G3 What a response has cost counts once, however often its run decides about it.
  * G5 Where processes share a store, a run counts its retry there before it decides, and gives it back where it takes none: what it
  *    decides by is its place among all, so that they take no more together than one would.
@@ -30,7 +31,8 @@ export interface GroupMember {
 
 /** What one run has under way: a retry that has not gone yet, and the cost of a response that may still go on. */
 interface Share {
-  retry: boolean;
+  /** What the group had spent when that retry was taken. */
+  place: number | undefined;
   tokens: number;
   /** What its group has spent in all processes without this retry, where they share that (G5). */
   everywhere?: GroupFacts | undefined;
@@ -62,8 +64,9 @@ export class Groups {
     if (found === undefined) return alone;
     const share = found.shares.get(runId);
     if (share?.everywhere !== undefined) return share.everywhere;
-    const own = share?.retry === true ? 1 : 0;
-    return { group_retries: found.retries - own, group_wasted_tokens: found.wastedTokens };
+    const place = share?.place;
+    const retries = place === undefined ? found.retries : Math.min(place, found.retries - 1);
+    return { group_retries: retries, group_wasted_tokens: found.wastedTokens };
   }
 
   /**
@@ -86,7 +89,7 @@ export class Groups {
     now: number,
   ): { readonly retries: number; readonly tokens: number } {
     const share = group === undefined ? undefined : this.#known(group, now)?.shares.get(runId);
-    return { retries: share?.retry === true ? 0 : 1, tokens: Math.max(0, tokens - (share?.tokens ?? 0)) };
+    return { retries: share?.place === undefined ? 1 : 0, tokens: Math.max(0, tokens - (share?.tokens ?? 0)) };
   }
 
   /** What the group has spent in all processes, without the retry that the run may take; undefined where that is not known (G5). */
@@ -97,15 +100,24 @@ export class Groups {
 
   /** Whether the run has taken a retry that has not gone yet. */
   holds({ group, runId }: GroupMember): boolean {
-    return group !== undefined && this.#groups.get(group)?.shares.get(runId)?.retry === true;
+    return group !== undefined && this.#groups.get(group)?.shares.get(runId)?.place !== undefined;
   }
 
   /** The run takes a retry of its group (G1, G2). */
   take(member: GroupMember, now: number): void {
     const joined = this.#join(member, now);
-    if (joined === undefined || joined.share.retry) return;
+    if (joined === undefined || joined.share.place !== undefined) return;
+    joined.share.place = joined.group.retries;
     joined.group.retries += 1;
-    joined.share.retry = true;
+  }
+
+  /** The run does not take its retry after all: it is the group's again. */
+  giveBack({ group, runId }: GroupMember): void {
+    const found = group === undefined ? undefined : this.#groups.get(group);
+    const share = found?.shares.get(runId);
+    if (found === undefined || share?.place === undefined) return;
+    found.retries -= 1;
+    share.place = undefined;
   }
 
   /**
@@ -116,16 +128,14 @@ export class Groups {
   went(member: GroupMember, goesOn: boolean, now: number): void {
     const joined = this.#join(member, now);
     if (joined === undefined) return;
-    joined.share.retry = false;
+    joined.share.place = undefined;
     if (!goesOn) joined.share.tokens = 0;
   }
 
-  /** The run has ended: a retry that has not gone is the group's again (G2). */
-  leave({ group, runId }: GroupMember): void {
-    const found = group === undefined ? undefined : this.#groups.get(group);
-    if (found === undefined) return;
-    if (found.shares.get(runId)?.retry === true) found.retries -= 1;
-    found.shares.delete(runId);
+  /** The run has ended. */
+  leave(member: GroupMember): void {
+    this.giveBack(member);
+    if (member.group !== undefined) this.#groups.get(member.group)?.shares.delete(member.runId);
   }
 
   /** How many groups are kept. */
@@ -140,7 +150,7 @@ export class Groups {
     this.#groups.delete(group);
     this.#groups.set(group, found);
     this.#forget(now);
-    const share = found.shares.get(runId) ?? { retry: false, tokens: 0 };
+    const share = found.shares.get(runId) ?? { place: undefined, tokens: 0 };
     found.shares.set(runId, share);
     return { group: found, share };
   }

@@ -184,8 +184,10 @@ const record = <P, E, R>(
   // Taken in the step that decided: runs that break together must not all see the same free token.
   if (isTaken && drawn === undefined) run.shared.throttle.own.take(run.provider.id, run.now());
   const spare = isTaken || drawn === undefined ? Effect.void : run.shared.throttle.putBack(drawn, () => run.now());
-  if (status === "open" && RetryBudget.isCounted(decision, input)) {
-    run.shared.groups.take(RunSnapshot.memberOf(run), run.now());
+  if (status === "open") {
+    const member = RunSnapshot.memberOf(run);
+    if (RetryBudget.isCounted(decision, input)) run.shared.groups.take(member, run.now());
+    else run.shared.groups.giveBack(member);
   }
   run.note(attempt.number, "decision", decision.rule);
   if (decision.rule === "text_shown" && run.options.continueText === "auto") refused(run, attempt);

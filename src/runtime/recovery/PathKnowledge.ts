@@ -32,6 +32,7 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   broken: BrokenAttempt<P>,
 ): Effect.fn.Return<BrokenAttempt<P>> {
   const { failure } = broken;
+  const failedThough = run.departure.failedThough;
   run.departure.failsThough(false);
   run.departure.hasWaitedForPath(false);
   if (run.stopper !== undefined || !isUnconnected(failure, broken.facts().delivery)) return broken;
@@ -43,6 +44,8 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   const { path, returning } = shared.paths.standing(scope, run.budget.max_retry_after_ms);
   const isDown = path === "down" && returning !== true;
   run.departure.failsThough(!isDown);
+  // The outage may have ended between the failure and the probe's answer. A second such failure in a row has another cause.
+  run.departure.hasWaitedForPath(!isDown && !failedThough && shared.paths.hasReached(scope.path));
   // Where the probe already works again, a portal was left, or a name resolves again, in between.
   const isElsewhere = meaningOf(failure) === "dns" || isForeign(failure);
   const isPassing = isDown || (isElsewhere && shared.paths.hasReached(scope.path));

@@ -404,12 +404,13 @@ const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: strin
     budget: run.budget,
     jitter: 0,
   });
-  if (RetryBudget.isWaited(situation)) return;
-  run.spending.retried({
-    isFree: RetryBudget.free(situation),
-    isAfterShown: mode === "replay" && facts.shown !== "nothing",
-    isAfterStall: mode === "replay" && broken.failure.kind === "stalled",
-  });
+  if (RetryBudget.isWaited(situation)) run.spending.goesFree();
+  else
+    run.spending.retried({
+      isFree: RetryBudget.free(situation),
+      isAfterShown: mode === "replay" && facts.shown !== "nothing",
+      isAfterStall: mode === "replay" && broken.failure.kind === "stalled",
+    });
 };
 
 /** Whether the credentials of the route can be renewed, and were not. */

@@ -3,7 +3,8 @@
  *
  * S1 A number only grows; a person's retry alone begins all of them anew. A prefill that the provider does not take is no retry.
  * S2 Time counts from the first failure on: what a response takes that never broke is no recovery. The wait of a retry always
- *    counts, also where the response had ended without an error, before its marker.
+ *    counts, also where the response had ended without an error, before its marker. A connect that failed because its path was down
+ *    starts no time: the request that goes after the wait is a first one.
  * S3 A retry counts once: as one that the provider did not process, or as one of the budget.
  * S4 What the run waits for paths and cooldowns is counted apart from that time, and costs none of it.
  * S5 What a broken response has cost counts when the run gives it up; a response that is resumed goes on.
@@ -50,6 +51,8 @@ export class Spending {
   /** Tokens of the run's request, as an attempt was told them; 0 where none was. */
   #inputTokens = 0;
   #hasFailed = false;
+  /** Whether the run had failed before its last failure. */
+  #hadFailed = false;
 
   /**
    * An attempt has failed: time counts from here on (S2).
@@ -57,8 +60,14 @@ export class Spending {
    * @param inputTokens what its provider has told of its request
    */
   failed(inputTokens = 0): void {
+    this.#hadFailed = this.#hasFailed;
     this.#hasFailed = true;
     this.#inputTokens = Math.max(inputTokens, this.#inputTokens);
+  }
+
+  /** A request that was not sent because its path was down goes now: the failed connect counts for nothing (S2). */
+  goesFree(): void {
+    this.#hasFailed = this.#hadFailed;
   }
 
   /** A broken response is given up (S5). What a person asks to repeat is paid for by the budget that the person gives (S1). */
@@ -113,6 +122,7 @@ export class Spending {
   renewed(): void {
     this.#set(fresh);
     this.#hasFailed = false;
+    this.#hadFailed = false;
   }
 
   /**

@@ -5,6 +5,7 @@ import { Cause, Effect, Fiber, Layer, Logger, References } from "effect";
 import { TestClock } from "effect/testing";
 import type { Failure } from "../../../src/domain/Failure.ts";
 import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
+import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import { decisionsMax } from "../../../src/runtime/recovery/Recovery.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
@@ -75,6 +76,63 @@ describe("an outage after spent budgets", () => {
       assert.strictEqual((yield* Fiber.join(fiber)).lines.at(-1), "end do_not_retry user_cancelled");
       assert.strictEqual(outage.sent.length, 3);
     }).pipe(Effect.provide(Bench.processor())),
+  );
+});
+
+describe("an outage before the first request", () => {
+  it.effect("starts no time of the budget: a stall after it is retried like a first one", () =>
+    Effect.gen(function* () {
+      const outage = new Bench.Outage();
+      yield* outage.reached;
+      yield* outage.away(20_000);
+      const silent: ReadonlyArray<S.Step> = [S.start, { run: Effect.never }];
+      const clocks = { idle: 100_000, first_progress: 100_000 };
+      const options = outage.options([silent, S.hello], { clocks, budget: { max_elapsed_ms: 100_000 } });
+      const { lines } = yield* Bench.play(options, 600_000);
+      assert.strictEqual(lines.at(-1), "completed", lines.join(", "));
+      assert.strictEqual(outage.sent.length, 2);
+    }).pipe(Effect.provide(Bench.processor())),
+  );
+});
+
+describe("a connect that fails although a probe works a moment later", () => {
+  const unconnected: S.Step = S.fail(Bench.refused);
+  const none = { max_not_processed: 0, max_auto_retries: 0 };
+
+  /** Plays a run over a path whose probes work; its first connects fail. */
+  const playConnects = (failures: number, budget: Bench.Options["budget"]) =>
+    Effect.gen(function* () {
+      const outage = new Bench.Outage();
+      yield* outage.reached;
+      let connects = 0;
+      const attempt = (context: AttemptContext) => {
+        connects += 1;
+        context.delivery("not_sent");
+        return S.scripted(connects <= failures ? [unconnected] : S.hello).attempt({ ...context, attempt: 1 });
+      };
+      const options = S.options(
+        { attempt },
+        { runId: "r", path: { id: Bench.path, way: outage.network }, ...(budget === undefined ? {} : { budget }) },
+      );
+      const { lines } = yield* Bench.play(options, 60_000);
+      return { end: lines.at(-1), connects };
+    }).pipe(Effect.provide(Bench.processor()));
+
+  it.effect("may be the end of an outage: the request goes once, whatever is spent", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* playConnects(1, none), { end: "completed", connects: 2 });
+    }),
+  );
+
+  it.effect("has another cause if it fails again: it counts, and the run ends", () =>
+    Effect.gen(function* () {
+      const end = "end stopped budget_exhausted";
+      assert.deepStrictEqual(yield* playConnects(9, none), { end, connects: 2 });
+      assert.deepStrictEqual(yield* playConnects(9, { max_not_processed: 2, max_auto_retries: 1 }), {
+        end,
+        connects: 5,
+      });
+    }),
   );
 });
 

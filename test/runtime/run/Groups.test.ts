@@ -25,6 +25,17 @@ describe("A group", () => {
     assert.strictEqual(groups.facts(member("c"), 0).group_retries, 1);
   });
 
+  it("leaves a retry its place while others take theirs, and gives the place back on request (G2)", () => {
+    const groups = new Groups();
+    for (const run of ["a", "b", "c"]) groups.take(member(run), 0);
+    assert.strictEqual(groups.facts(member("a"), 0).group_retries, 0, "a run with a smaller limit decided first");
+    assert.strictEqual(groups.facts(member("c"), 0).group_retries, 2);
+    groups.giveBack(member("b"));
+    groups.giveBack(member("b"));
+    assert.strictEqual(groups.facts(member("c"), 0).group_retries, 1);
+    assert.strictEqual(groups.facts(member("d"), 0).group_retries, 2);
+  });
+
   it("counts what a response has cost once, however often it is decided, and again what the next one costs (G3)", () => {
     const groups = new Groups();
     const wasted = () => groups.facts(member("b"), 0).group_wasted_tokens;
