@@ -33,6 +33,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: seams, named: "asks the third time" }],
   },
   {
+    name: "a continuation that breaks before its seam is repeated as often as the budget allows",
+    breaks: "a persistent break costs at most four requests",
+    within: "repeats",
+    find: "this.#count += 1;",
+    replace: "",
+    proofs: [{ test: seams, named: "is told after two continuations that broke before their seam" }],
+  },
+  {
+    name: "a continuation that was refused unprocessed counts as one that broke",
+    breaks: "no needless question",
+    within: "seamBroken",
+    find: "|| flags(failure).not_processed) seams?.gaveBack();",
+    replace: ") seams?.gaveBack();",
+    proofs: [{ test: seams, named: "counts no continuation that was refused" }],
+  },
+  {
     name: "a seam that could not be proven is tried again",
     breaks: "M3",
     within: "giveUp",

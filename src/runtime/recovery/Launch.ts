@@ -59,6 +59,7 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
   else run.response.begins(next);
   if (!inResponse) run.seams?.begins();
   else if (setup.seam !== undefined && setup.mode === "continue") run.seams?.goesOn(broken);
+  else if (setup.seam !== undefined && setup.mode === "replay") run.seams?.repeats();
   const started = RunSnapshot.startedOf(run, next);
   // Withdrawn only now that the next attempt is certain: a run that ends here keeps what it showed.
   run.handoff.push(...(run.discardable ? discards : []), started);

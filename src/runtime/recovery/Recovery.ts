@@ -11,7 +11,7 @@
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
-import type { Failure } from "../../domain/Failure.ts";
+import { type Failure, flags } from "../../domain/Failure.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { isEmpty } from "../../facts/EmptyResponse.ts";
 import { joined } from "../../facts/Growth.ts";
@@ -256,7 +256,12 @@ const seamBroken = <P, E, R>(
     run.spending.gaveBack();
     return again;
   }
-  if (failure.kind !== "protocol" || failure.reason !== "seam_unproven") return undefined;
+  if (failure.kind !== "protocol" || failure.reason !== "seam_unproven") {
+    if (attempt.facts.snapshot().delivery === "not_sent" || flags(failure).not_processed) seams?.gaveBack();
+    if (!showedNothing || seams?.mayRepeat !== false) return undefined;
+    // The continuation broke before its seam as often as it may: the response that it was to go on with is decided again.
+    return run.discardable ? again : { ...again, attempt, failure, cause };
+  }
   seams?.giveUp();
   const fault = failure.code ?? "differs";
   run.note(attempt.number, "seam", fault);

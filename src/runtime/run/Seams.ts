@@ -2,7 +2,8 @@
  * Holds what a run knows of text that was shown and may go on.
  *
  * M1 What has left is told to the seam once, in order, in the step in which it leaves.
- * M2 A run has at most `maxSeams` seams. A repeat of the same request is no further one.
+ * M2 A run sends at most `maxSeams` requests that go on with shown text, repeats included: a break that persists is told soon. One that
+ *    was not sent, or not processed, does not count.
  * M3 A seam that could not be proven ends all seams of the run: the same model would be asked the same again.
  * M4 A plan holds until something more has left.
  */
@@ -11,7 +12,7 @@ import { SeamProof, SeamRefusal } from "../../domain/SeamWords.ts";
 import type { SeamJoin, SeamPlan, TextSeam } from "../../seam/TextSeam.ts";
 import type { BrokenAttempt } from "./Chain.ts";
 
-/** Seams of a run that says nothing else. A further one would pay for a prompt whose response has broken three times. */
+/** Requests with a seam of a run that says nothing else. One more would pay for a prompt whose response has broken three times. */
 export const maxSeamsDefault = 2;
 
 /** What a seam of the caller's says of its plan, as far as a record can hold it. */
@@ -36,7 +37,7 @@ export class Seams<P> {
 
   /**
    * @param make makes the seam of this run
-   * @param max most seams of the run
+   * @param max most requests with a seam
    */
   constructor(make: () => TextSeam<P>, max = maxSeamsDefault) {
     this.#make = make;
@@ -67,10 +68,25 @@ export class Seams<P> {
     return this.#plan;
   }
 
+  /** Whether a continuation may be sent once more, as it is (M2). */
+  get mayRepeat(): boolean {
+    return this.#count < this.#max;
+  }
+
   /** A continuation is launched (M2). */
   goesOn(broken: BrokenAttempt<P>): void {
     this.#count += 1;
     this.#interrupted = broken;
+  }
+
+  /** The same continuation is launched once more (M2). */
+  repeats(): void {
+    this.#count += 1;
+  }
+
+  /** A continuation was not sent, or not processed (M2). */
+  gaveBack(): void {
+    this.#count -= 1;
   }
 
   /** What joins the parts of an attempt. Where none can be made, nothing is joined. */
@@ -78,14 +94,14 @@ export class Seams<P> {
     return this.#safely((seam) => seam.joins(plan)) ?? { take: unwritable, end: unwritable };
   }
 
-  /** The run goes on from its record, with so many seams behind it (M2). */
+  /** The run goes on from its record, with so many requests behind it (M2). */
   restored(count: number): void {
     this.#count = count;
   }
 
   /** The provider has refused the prefill of a plan: that was no seam. */
   refused(plan: SeamPlan): void {
-    this.#count -= 1;
+    this.gaveBack();
     this.#safely((seam) => seam.refused(plan));
   }
 

@@ -112,6 +112,38 @@ describe("Text that was shown and broke", () => {
     }),
   );
 
+  const early: Script = [start, text("one "), S.wait(1), reset];
+
+  for (const [caller, discardable] of [
+    ["can discard", true],
+    ["cannot discard", false],
+  ] as const)
+    it.effect(`is told after two continuations that broke before their seam, to a caller that ${caller}`, () =>
+      Effect.gen(function* () {
+        const it = yield* played([broken, early, early, rest], { discardable });
+        assert.strictEqual(it.provider.attempts.length, 3);
+        assert.deepStrictEqual(it.lines.slice(-3), ["ask text_shown", "answer stop", "end stopped text_shown"]);
+        assert.deepInclude(S.errorOf(it.exit)?.failure, { kind: "transport", code: "ECONNRESET" });
+      }),
+    );
+
+  it.effect("is told after a continuation that joined and one that did not", () =>
+    Effect.gen(function* () {
+      const it = yield* played([broken, [start, text("one two"), text(" three"), S.wait(1), reset], early, rest]);
+      assert.strictEqual(it.provider.attempts.length, 3);
+      assert.strictEqual(it.lines.at(-1), "end stopped text_shown");
+    }),
+  );
+
+  it.effect("counts no continuation that was refused before it was processed", () =>
+    Effect.gen(function* () {
+      const busy = [S.fail({ kind: "overloaded", status: 529, not_processed: true })];
+      const it = yield* played([broken, busy, busy, early, rest]);
+      assert.strictEqual(it.lines.at(-1), "completed");
+      assert.strictEqual(it.provider.attempts.length, 5);
+    }),
+  );
+
   it.effect(
     "shows nothing of what was held where the continuation ends without its marker: it may become a repetition",
     () =>

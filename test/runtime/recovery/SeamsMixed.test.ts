@@ -191,7 +191,7 @@ describe("Text that goes on, beside what else a run may have", () => {
   );
 
   for (const [status, expected] of [
-    [500, "end stopped budget_exhausted"],
+    [500, "end stopped text_shown"],
     [402, "end stopped recovery_refused"],
     [404, "end stopped recovery_refused"],
   ] as const) {
