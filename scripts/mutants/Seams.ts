@@ -35,8 +35,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a continuation that breaks before its seam is repeated as often as the budget allows",
     breaks: "a persistent break costs at most four requests",
-    within: "repeats",
-    find: "this.#count += 1;",
+    within: "launch",
+    find: 'else if (setup.seam !== undefined && setup.mode === "replay") run.seams?.repeats();',
     replace: "",
     proofs: [{ test: seams, named: "is told after two continuations that broke before their seam" }],
   },

@@ -1,13 +1,19 @@
 /**
- * Sees where new text behind a seam says at once again what was shown last: the cut sentence, any earlier sentence to the end,
- * or the beginning of the text.
+ * Sees where new text behind a seam says at once again what was shown last: the cut sentence or the end of it, any earlier sentence to
+ * the end, or the beginning of the text.
  */
 import { anchorWeightMin } from "./Anchor.ts";
 import { carriageReturn, fold, isSpace, lineEnd, weighAhead, weighBack } from "./Folding.ts";
-import { space, tokenAt, tokensOf } from "./ShownEnd.ts";
+import { space, type Tokens, tokenAt, tokensOf } from "./ShownEnd.ts";
 
 /** Least weight of a repetition on the same line: less comes twice in honest text ("haha", "||", "11"). */
 const sameLineMin = 6;
+
+/** Least weight of a repetition that begins inside of a sentence: fewer words come twice in honest text ("over and over and"). */
+const insideMin = 16;
+
+/** How far in front of the end one is looked for, in code units. */
+const insideMax = 1_600;
 
 /** How much of a stretch is looked at, in code units: a character of a weight of two has up to two. */
 const textMax = 12;
@@ -77,7 +83,7 @@ export class Repetition {
   constructor(run: string, starts: ReadonlyArray<number>) {
     const text = run.trimEnd();
     for (const one of run.slice(text.length)) this.#space(one.charCodeAt(0));
-    const shown = tokensOf(text, starts[0] ?? 0);
+    const shown = tokensOf(text, Math.min(starts[0] ?? 0, Math.max(0, text.length - insideMax)));
     const weight = (at: number): number => weighBack(text, at, sameLineMin).weight;
     const begin = text.length - text.trimStart().length;
     const beginning = tokensOf(text.slice(0, weighAhead(text, begin, anchorWeightMin)).trimEnd(), begin);
@@ -94,6 +100,7 @@ export class Repetition {
     );
     this.#patterns = [
       ...patterns,
+      ...this.#inside(text, shown, starts),
       {
         units: beginning.units,
         from: 0,
@@ -104,6 +111,19 @@ export class Repetition {
         spaced: text.length < run.length && weight(begin) < sameLineMin,
       },
     ];
+  }
+
+  /** Stretches to the end that begin anywhere else, with enough weight. */
+  #inside(text: string, shown: Tokens, starts: ReadonlyArray<number>): ReadonlyArray<Pattern> {
+    const { at, weight } = weighBack(text, shown.places[0] ?? 0, insideMin);
+    if (weight < insideMin) return [];
+    const known = new Set(starts);
+    const to = shown.units.length;
+    return shown.places.flatMap((place, token): ReadonlyArray<Pattern> => {
+      const isOther = place <= at && shown.units[token] !== space && !known.has(place);
+      if (!isOther) return [];
+      return [{ units: shown.units, from: token, to, weight: sameLineMin, text: "", indent: undefined, spaced: false }];
+    });
   }
 
   /** Takes the next unit of the new text. */

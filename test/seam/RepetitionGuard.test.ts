@@ -26,6 +26,16 @@ describe("behind a seam", () => {
     for (const gap of ["", " ", "\n", "\n\n", " \r\n "]) repeats(text, `${gap}${second}n and the goat.`);
   });
 
+  it("the end of a sentence does not come again, wherever it begins", () => {
+    for (const from of ["could cross it but the hero", "ould cross it but the hero", "s it but the hero"])
+      for (const gap of ["", " ", "\n"]) repeats(text, `${gap}${from}n and the goat.`);
+    const items = Array.from({ length: 60 }, (_, at) => `item ${at} of it`).join(", ");
+    repeats(`${first} It began with ${items} and a hero`, ` with ${items} and a heron and a goat.`);
+    passes(text, " it but the heron.");
+    passes(text, ` but the hero's horse could.`);
+    passes("He said it over and over and", " over and over again.");
+  });
+
   it("an earlier sentence does not come again to the end", () => {
     repeats(text, ` ${first} ${second}n and the goat.`);
     // also where it begins more than two anchors in front of the end

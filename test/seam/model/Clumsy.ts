@@ -45,6 +45,9 @@ const half = ({ shown }: Break): string => {
 /** Enough for a repetition to be one. */
 const halfMin = 6;
 
+/** How far in front of its end a repetition may begin that is told. */
+const farthest = 1_600;
+
 const longHalf = (it: Break): string | undefined =>
   half(it).length >= halfMin && half(it).length * 2 < it.shown.length ? half(it) : undefined;
 
@@ -164,6 +167,11 @@ const behindSeam: Readonly<Record<string, Clumsy>> = {
   "the anchor twice": twice((it) => (long(it) ? it.asked.slice(0, it.quote.length) + it.asked : undefined)),
   "the anchor twice, on two lines": twice((it) => `${it.quote}${behindWhite(it)}\n\n${it.asked}`),
   "the half sentence anew": twice((it) => said(longHalf(it), (text) => it.quote + behindWhite(it) + text + it.rest)),
+  "the end of the half sentence anew": twice((it, dice) => {
+    const end = half(it).slice(-farthest);
+    const [text = ""] = /\b\w.*$/su.exec(end.slice(dice.between(1, Math.max(1, end.length - 20)))) ?? [];
+    return text.length >= 20 && long(it) ? `${it.quote}${behindWhite(it)} ${text}${it.rest}` : undefined;
+  }),
   "the half sentence anew behind a space": twice((it) =>
     said(longHalf(it), (text) => `${it.quote}${behindWhite(it)} ${text}${it.rest}`),
   ),
