@@ -56,6 +56,9 @@ const told: Difference = { ending: "clean" };
 /** It goes by the status alone. */
 const byStatus: Difference = { asksByWords: false };
 
+/** The client, or the program above an SDK, retries after a broken connection, as it does without the gateway. */
+const mending: Difference = { ...told, mends: "errors" };
+
 const agent =
   (pattern: RegExp) =>
   ({ agent }: RequestMarks): boolean =>
@@ -120,6 +123,7 @@ const agents: ReadonlyArray<ClientRow> = [
     // It counts events: with comments alone it gives up after 240 s.
     { "openai-chat": { firstNoOp: "event" } },
   ),
+  row({ name: "pi", marks: "user agent `pi/…`", measured: "1.6.0", matches: agent(/^pi\//) }, mending),
   row(
     {
       name: "copilot",
@@ -137,9 +141,6 @@ const agents: ReadonlyArray<ClientRow> = [
   ),
 ];
 
-/** pi asks again behind any break and cannot be told from the SDK below it, whose callers get the broken connection as without us. */
-const mending: Difference = { ...told, mends: "errors" };
-
 /** SDKs, and agents that cannot be told from the SDK below them. */
 const sdks: ReadonlyArray<ClientRow> = [
   row(
@@ -154,9 +155,9 @@ const sdks: ReadonlyArray<ClientRow> = [
   row(
     {
       name: "ai-sdk",
-      marks: "`ai-sdk` in the user agent",
+      marks: "user agent `ai-sdk…`, `ai/… ai-sdk…`",
       measured: "ai 7.0.173, cline 3.0.65",
-      matches: agent(/\bai-sdk\b/),
+      matches: agent(/^(?:ai\/\S+ )?ai-sdk\b/),
     },
     told,
   ),
@@ -185,20 +186,30 @@ const sdks: ReadonlyArray<ClientRow> = [
   row(
     {
       name: "google-genai-sdk",
-      marks: "user agent or `x-goog-api-client` `google-genai-sdk/…`",
+      marks: "user agent `google-genai-sdk/…`",
       measured: "JS 3.1; Python read in its sources",
-      matches: either(agent(/^google-genai-sdk\//), header("x-goog-api-client", /^google-genai-sdk\//)),
+      matches: agent(/^google-genai-sdk\//),
     },
     { ...told, ...byStatus },
   ),
   row(
     {
       name: "stainless-sdk",
-      marks: "header `x-stainless-lang` (OpenAI's and Anthropic's SDKs in other languages)",
+      marks:
+        "header `x-stainless-lang` (OpenAI's and Anthropic's SDKs in other languages, or below another user agent)",
       matches: header("x-stainless-lang"),
     },
-    // They throw at the error event as their siblings do. Nobody has measured what a clean end means to each.
-    {},
+    // Their clean end was not measured in every language.
+    { mends: "errors" },
+  ),
+  row(
+    {
+      name: "sdk-agent",
+      marks: "`ai-sdk` behind another user agent, or header `x-goog-api-client: google-genai-sdk/…`",
+      matches: either(agent(/\bai-sdk\b/), header("x-goog-api-client", /^google-genai-sdk\//)),
+    },
+    // The agent is unknown and may retry after a break, so its first one must look as it does without the gateway.
+    mending,
   ),
 ];
 
