@@ -1,8 +1,8 @@
 /**
- * Runs codex: `codex exec`, with a provider of its own in `config.toml`.
+ * Runs codex: `codex exec`, with its built-in provider at another address.
  */
 import { join } from "node:path";
-import { type Agent, apiKey, isRecord, jsonLines, model } from "../Agent.ts";
+import { type Agent, apiKey, gatewayOrigin, isRecord, jsonLines } from "../Agent.ts";
 
 /** Codex over Responses, the only protocol that it still speaks. */
 export const codex: Agent = {
@@ -11,19 +11,20 @@ export const codex: Agent = {
   protocol: "openai-responses",
   requestsMax: 4,
   shell: { tool: "exec_command", parameter: "cmd" },
-  launch: ({ baseUrl, home, modules, patienceMs }, prompt) => {
+  setup: `codex -c openai_base_url="${gatewayOrigin}/v1"`,
+  program: "codex",
+  command: (modules) => [process.execPath, join(modules, "@openai/codex/bin/codex.js")],
+  launch: ({ home, patienceMs }, prompt) => {
     const folder = join(home, ".codex");
     return {
-      command: process.execPath,
       args: [
-        join(modules, "@openai/codex/bin/codex.js"),
         ...["exec", "--json", "--skip-git-repo-check"],
         // The sandbox is ours: no network but loopback, and a folder that is thrown away.
         "--dangerously-bypass-approvals-and-sandbox",
         prompt,
       ],
-      env: { CODEX_HOME: folder, FAULT_API_KEY: apiKey },
-      files: { [join(folder, "config.toml")]: config(baseUrl, patienceMs) },
+      env: { CODEX_HOME: folder, CODEX_API_KEY: apiKey },
+      files: { [join(folder, "config.toml")]: config(patienceMs) },
     };
   },
   read: ({ stdout }) => {
@@ -38,13 +39,5 @@ export const codex: Agent = {
   },
 };
 
-const config = (baseUrl: string, patienceMs: number | undefined): string => `model = "${model}"
-model_provider = "fault"
-check_for_update_on_startup = false
-
-[model_providers.fault]
-name = "fault"
-base_url = "${baseUrl}"
-env_key = "FAULT_API_KEY"
-wire_api = "responses"
-${patienceMs === undefined ? "" : `stream_idle_timeout_ms = ${patienceMs}\n`}`;
+const config = (patienceMs: number | undefined): string => `check_for_update_on_startup = false
+${patienceMs === undefined ? "" : `\n[model_providers.openai]\nstream_idle_timeout_ms = ${patienceMs}\n`}`;

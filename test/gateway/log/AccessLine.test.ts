@@ -10,7 +10,8 @@ import { logging } from "./Logged.ts";
 
 const token = "a-token-of-24-characters";
 
-const event = (json: { readonly type: string }): string => `event: ${json.type}\ndata: ${JSON.stringify(json)}\n\n`;
+const event = (json: { readonly type: string; readonly [key: string]: unknown }): string =>
+  `event: ${json.type}\ndata: ${JSON.stringify(json)}\n\n`;
 
 const faulty = (script: NonNullable<FaultProviderOptions["script"]>) => FaultProvider.make({ script });
 
