@@ -32,7 +32,7 @@ const turnMs = 90_000;
  */
 const endlessMs = 40_000;
 
-/** How long it may take where the gateway meets refusals that never stop (429), in milliseconds: it waits five times. */
+/** How long it may take where the gateway meets refusals that never stop (429), in milliseconds: it waits between its attempts. */
 const refusedMs = 120_000;
 
 /** What agents wait for at most where a response is held, in milliseconds, if they have a setting: far less than it takes. */

@@ -1,7 +1,7 @@
 /**
  * Holds the table of clients: what the agents and SDKs that people use accept, count, repeat and show.
  *
- * Measured on 2026-11-22 with the unmodified clients behind a stand-in gateway that held, refused or ended its responses: about
+ * Measured on 2026-11-22 and 2026-11-29 with the unmodified clients behind a stand-in gateway that held, refused or ended its responses: about
  * 200 trials with agents and 190 with SDKs. The first row that matches counts. A header is a client's own word, so no row may be
  * what keeps something safe.
  */
@@ -82,7 +82,7 @@ const agents: ReadonlyArray<ClientRow> = [
     {
       name: "codex",
       marks: "user agent `codex_…`, or header `originator: codex_…`",
-      measured: "0.169",
+      measured: "0.171",
       matches: either(agent(/^codex[_-]/), header("originator", /^codex[_-]/)),
     },
     // Behind a provider's error event it shows its text twice.
@@ -94,7 +94,7 @@ const agents: ReadonlyArray<ClientRow> = [
     {
       name: "claude-code",
       marks: "user agent `claude-cli/…`, or header `x-app: cli`",
-      measured: "2.1.330",
+      measured: "2.1.332",
       matches: either(agent(/^claude-cli\//), header("x-app", /^cli$/)),
     },
     // It sends a request that got a 400 or a 422 six times.
