@@ -1,8 +1,10 @@
 /**
- * Runs codex: `codex exec`, with its built-in provider at another address.
+ * Runs codex: `codex exec`, with a provider of the user's own. The built-in one would try a WebSocket first.
  */
 import { join } from "node:path";
 import { type Agent, apiKey, gatewayOrigin, isRecord, jsonLines } from "../Agent.ts";
+
+const provider = `name="gateway",base_url="${gatewayOrigin}/v1",env_key="OPENAI_API_KEY",wire_api="responses"`;
 
 /** Codex over Responses, the only protocol that it still speaks. */
 export const codex: Agent = {
@@ -11,20 +13,22 @@ export const codex: Agent = {
   protocol: "openai-responses",
   requestsMax: 4,
   shell: { tool: "exec_command", parameter: "cmd" },
-  setup: `codex -c openai_base_url="${gatewayOrigin}/v1"`,
+  setup: `codex -c model_provider=gateway -c 'model_providers.gateway={${provider}}'`,
   program: "codex",
   command: (modules) => [process.execPath, join(modules, "@openai/codex/bin/codex.js")],
   launch: ({ home, patienceMs }, prompt) => {
     const folder = join(home, ".codex");
     return {
       args: [
-        ...["exec", "--json", "--skip-git-repo-check"],
+        "exec",
+        ...(patienceMs === undefined ? [] : ["-c", `model_providers.gateway.stream_idle_timeout_ms=${patienceMs}`]),
+        ...["--json", "--skip-git-repo-check"],
         // The sandbox is ours: no network but loopback, and a folder that is thrown away.
         "--dangerously-bypass-approvals-and-sandbox",
         prompt,
       ],
-      env: { CODEX_HOME: folder, CODEX_API_KEY: apiKey },
-      files: { [join(folder, "config.toml")]: config(patienceMs) },
+      env: { CODEX_HOME: folder, OPENAI_API_KEY: apiKey },
+      files: { [join(folder, "config.toml")]: "check_for_update_on_startup = false\n" },
     };
   },
   read: ({ stdout }) => {
@@ -38,6 +42,3 @@ export const codex: Agent = {
     };
   },
 };
-
-const config = (patienceMs: number | undefined): string => `check_for_update_on_startup = false
-${patienceMs === undefined ? "" : `\n[model_providers.openai]\nstream_idle_timeout_ms = ${patienceMs}\n`}`;
