@@ -43,7 +43,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a repeat with other max_tokens is another request",
     breaks: "one budget for a client's own repeats",
-    within: "RelayRepeats",
+    within: "manners",
     find: '"stream_options", "max_tokens"]',
     replace: '"stream_options"]',
     proofs: [{ test: "test/adapters/relay/RelayRepeats.test.ts", named: "however its JSON is spelt" }],
@@ -51,7 +51,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "an unknown agent over a known SDK is told of the first break",
     breaks: "a gateway never makes it worse",
-    within: "ClientRows",
+    within: "sdks",
     find: '    // Their clean end was not measured in every language.\n    { mends: "errors" },',
     replace: "    {},",
     proofs: [{ test: "test/gateway/clients/Manner.test.ts", named: "that mends it by itself" }],
