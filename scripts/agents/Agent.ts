@@ -11,15 +11,12 @@ export interface Place {
   readonly home: string;
   /** Its working directory. */
   readonly work: string;
-  /** Its folder `node_modules`. */
-  readonly modules: string;
   /** How long the agent may wait within a response, in milliseconds, where it has a setting; left out: its own default. */
   readonly patienceMs?: number;
 }
 
-/** How to start it. */
+/** Arguments, environment and files beside its setup line. */
 export interface Launch {
-  readonly command: string;
   readonly args: ReadonlyArray<string>;
   readonly env: Readonly<Record<string, string>>;
   /** Files to write before, by their absolute path. */
@@ -51,6 +48,15 @@ export interface Agent {
   readonly shell: Shell;
   /** Most requests that one turn may cost through the gateway where the fault never stops; left out: as many as directly. */
   readonly requestsMax?: number;
+  /**
+   * The shell line by which a user sends its requests to the gateway. It ends where arguments can follow. docs/gateway.md prints it, and
+   * a turn runs it: only `gatewayOrigin` is replaced.
+   */
+  readonly setup: string;
+  /** The name of the program in that line. */
+  readonly program: string;
+  /** The command for that name, where it is installed. */
+  readonly command: (modules: string) => ReadonlyArray<string>;
   readonly launch: (place: Place, prompt: string) => Launch;
   readonly read: (printed: Printed) => Said;
 }
@@ -68,8 +74,11 @@ export interface Shell {
   readonly strict?: boolean;
 }
 
-/** The model that every agent asks for. */
-export const model = "fault-model";
+/** The address of the gateway in every setup line: its default. */
+export const gatewayOrigin = "http://127.0.0.1:8787";
+
+/** The model of clients that have no default one for a provider of the user's own. */
+export const model = "gpt-5.5";
 
 /** The key that every agent sends; it opens nothing. */
 export const apiKey = "not-a-key";

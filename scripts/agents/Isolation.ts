@@ -10,6 +10,9 @@ export type Isolation = "namespace" | "proxies";
 /** Says to the program that it is inside. */
 const inside = "STREAM_RECOVERY_AGENTS_INSIDE";
 
+/** Whether the program was started in the namespace by `enterNamespace`. */
+export const isInside = (): boolean => process.env[inside] !== undefined;
+
 /** Brings loopback up in the new namespace and becomes the command behind it. */
 const enter = 'ip link set lo up && exec "$@"';
 
@@ -19,7 +22,7 @@ const enter = 'ip link set lo up && exec "$@"';
  * @returns the exit code of that program; undefined where this one has to do the work, inside or without a namespace
  */
 export const enterNamespace = (args: ReadonlyArray<string>): number | undefined => {
-  if (process.env[inside] !== undefined || process.platform !== "linux") return undefined;
+  if (isInside() || process.platform !== "linux") return undefined;
   const flags = process.getuid?.() === 0 ? ["--net"] : ["--map-root-user", "--net"];
   const shell = [...flags, "sh", "-c", enter, "sh"];
   if (spawnSync("unshare", [...shell, "true"], { stdio: "ignore" }).status !== 0) return undefined;

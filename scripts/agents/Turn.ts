@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { Effect } from "effect";
 import { clientRows, unknownRow } from "../../src/gateway/clients/ClientRows.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
-import type { Agent, Place } from "./Agent.ts";
+import { type Agent, gatewayOrigin, type Place } from "./Agent.ts";
 import { causeIn } from "./Continued.ts";
 import { awayMs, type Fault, marksFile, scriptOf } from "./Faults.ts";
 import { type Cell, judge } from "./Letter.ts";
@@ -32,7 +32,7 @@ const turnMs = 90_000;
  */
 const endlessMs = 40_000;
 
-/** How long it may take where the gateway meets refusals that never stop (429), in milliseconds: it waits five times. */
+/** How long it may take where the gateway meets refusals that never stop (429), in milliseconds: it waits between its attempts. */
 const refusedMs = 120_000;
 
 /** What agents wait for at most where a response is held, in milliseconds, if they have a setting: far less than it takes. */
@@ -106,7 +106,9 @@ const turn = Effect.fnUntraced(function* (
     yield* Effect.promise(() => fetch(`${origin}/v1/models`).then((response) => response.text()));
     yield* outage.leave(fault.away === "dead" ? deadMs : awayMs);
   }
-  const place: Place = {
+  const place: Seat = {
+    origin,
+    bin: join(folder, "bin"),
     baseUrl: agent.protocol.startsWith("openai") ? `${origin}/v1` : origin,
     home: join(folder, "home"),
     work: join(folder, "work"),
@@ -193,21 +195,38 @@ const limitOf = ({ measure, title }: Fault, way: Way): number => {
   return title === "429" ? refusedMs : turnMs;
 };
 
+/** Also what only the setup line needs. */
+interface Seat extends Place {
+  readonly origin: string;
+  /** The folder of the programs that the setup line calls. */
+  readonly bin: string;
+  /** The folder in which the agents are installed. */
+  readonly modules: string;
+}
+
 const runAgent = async (
   agent: Agent,
-  place: Place,
+  place: Seat,
   prompt: string,
   environment: Readonly<Record<string, string>>,
   limitMs: number,
 ): Promise<Ended> => {
-  const { args, command, env, files } = agent.launch(place, prompt);
-  for (const folder of [place.home, place.work]) await mkdir(folder, { recursive: true });
+  const { args, env, files } = agent.launch(place, prompt);
+  for (const folder of [place.home, place.work, place.bin]) await mkdir(folder, { recursive: true });
   for (const [file, text] of Object.entries(files)) {
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, text);
   }
-  return run({ command, args, cwd: place.work, env: { ...environment, ...env } }, limitMs);
+  await writeFile(join(place.bin, agent.program), startScript(agent.command(place.modules)), { mode: 0o755 });
+  const line = `${agent.setup.replaceAll(gatewayOrigin, place.origin)} "$@"`;
+  const path = [place.bin, environment.PATH].join(delimiter);
+  const what = { command: "/bin/sh", args: ["-c", line, "sh", ...args], cwd: place.work };
+  return run({ ...what, env: { ...environment, ...env, PATH: path } }, limitMs);
 };
+
+/** A program by the name that a setup line calls it. */
+const startScript = (command: ReadonlyArray<string>): string =>
+  `#!/bin/sh\nexec ${command.map((word) => `'${word}'`).join(" ")} "$@"\n`;
 
 /** Nothing of the user's is in it: no keys, no configuration, no history. */
 const environmentOf = (folder: string): Readonly<Record<string, string>> => {

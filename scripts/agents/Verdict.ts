@@ -15,12 +15,6 @@ export interface Fault {
 /** What a gateway must never let happen, whatever happens without it. */
 const never: ReadonlyArray<Letter> = ["T", "X", "XT", "H"];
 
-/**
- * Most requests where every one is refused as not processed (429, 503): the gateway asks up to five times more, as it says, and
- * the agent may do so once.
- */
-const refusedMax = 6;
-
 /** What a healthy turn needs: its answer, and one more behind a call. */
 const healthy = (fault: string): number => (fault.startsWith("call") ? 2 : 1);
 
@@ -70,6 +64,5 @@ const dear = (
     return [`${requests} requests for a healthy turn of ${healthy(fault)}`];
   if (measure !== "always") return [];
   const max = agent?.requestsMax ?? (direct === undefined ? undefined : Math.max(direct.requests, attempts));
-  const most = max === undefined || fault !== "429" ? max : Math.max(max, refusedMax);
-  return most !== undefined && requests > most ? [`${requests} requests, and at most ${most} are right`] : [];
+  return max !== undefined && requests > max ? [`${requests} requests, and at most ${max} are right`] : [];
 };

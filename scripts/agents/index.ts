@@ -10,9 +10,10 @@ import { parseArgs } from "node:util";
 import type { Agent } from "./Agent.ts";
 import { agents } from "./Agents.ts";
 import { type Fault, faultsOf, type Measure } from "./Faults.ts";
-import { install, installed, modules } from "./Install.ts";
-import { enterNamespace, environmentOf, isolation } from "./Isolation.ts";
+import { install, installed, installNewest, modules, newest, pinned } from "./Install.ts";
+import { enterNamespace, environmentOf, isInside, isolation } from "./Isolation.ts";
 import type { Cell } from "./Letter.ts";
+import { successorsOf } from "./Successors.ts";
 import * as Table from "./Table.ts";
 import { playTurn, type Way, ways } from "./Turn.ts";
 import { worse } from "./Verdict.ts";
@@ -31,13 +32,14 @@ ${agents.map(({ name }) => name).join("; ")}.
   --times N            plays of each turn, of which the worst counts; default 1
   --concurrency N      turns at one time; default 2
   --continue-text      shown text breaks, the gateway has --continue-text auto and the provider goes on as it is asked
+  --newest             the newest version of each agent; otherwise those of the lockfile, and a successor of one fails the run
   --keep FILE          keep the turns as JSON as they end, beside those that the file has; judge and print them all
   --json               one JSON document instead of the table
   --write              also write the table into docs/agents.md
   --help               this text
 
 Exit code: 0 no turn is worse through the gateway than without it, and none costs more than it may; 1 one is or does, and is
-named; 2 a wrong option.`;
+named, or a pinned agent has a successor; 2 a wrong option.`;
 
 const options = {
   only: { type: "string", multiple: true },
@@ -47,6 +49,7 @@ const options = {
   held: { type: "string" },
   away: { type: "boolean" },
   "continue-text": { type: "boolean" },
+  newest: { type: "boolean" },
   keep: { type: "string" },
   times: { type: "string" },
   concurrency: { type: "string" },
@@ -59,6 +62,7 @@ interface Asked {
   readonly agents: ReadonlyArray<Agent>;
   readonly ways: ReadonlyArray<Way>;
   readonly faults: ReadonlyArray<Fault>;
+  readonly newest: boolean;
   readonly keep: string | undefined;
   readonly times: number;
   readonly concurrency: number;
@@ -77,9 +81,32 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
     console.log(help);
     return 0;
   }
-  install(agents.map(({ packageName }) => packageName));
-  const code = enterNamespace([fileURLToPath(import.meta.url), ...args]);
-  if (code !== undefined) return code;
+  if (!isInside()) {
+    const packages = [...new Set(asked.agents.map(({ packageName }) => packageName))];
+    const outdated = prepare(packages, asked.newest);
+    const code = enterNamespace([fileURLToPath(import.meta.url), ...args]);
+    if (code !== undefined) return code === 0 && outdated ? 1 : code;
+    return Math.max(await playAll(asked, args), outdated ? 1 : 0);
+  }
+  return playAll(asked, args);
+};
+
+/**
+ * Installs the agents and says which versions they have.
+ *
+ * @returns whether a pinned one has a successor
+ */
+const prepare = (packages: ReadonlyArray<string>, isNewest: boolean): boolean => {
+  if (isNewest) installNewest(packages);
+  else install(packages);
+  for (const name of packages) console.error(`agents: ${name} ${installed(name)}`);
+  if (isNewest) return false;
+  const { found, unknown } = successorsOf(packages, { pinned, newest });
+  for (const sentence of unknown === undefined ? found : [...found, unknown]) console.error(`agents: ${sentence}`);
+  return found.length > 0;
+};
+
+const playAll = async (asked: Asked, args: ReadonlyArray<string>): Promise<number> => {
   const earlier = asked.keep === undefined ? [] : Table.kept(asked.keep);
   const whole = (played: Table.Report) => ({ ...played, turns: Table.merge(earlier, played.turns) });
   const report = whole(
@@ -154,6 +181,7 @@ const read = (args: ReadonlyArray<string>): Asked | string => {
       agents: agents.filter(({ name }) => only.length === 0 || only.some((it) => name.startsWith(it))),
       ways: ways.filter((way) => wayNames.length === 0 || wayNames.includes(way)),
       faults: faultsOf(measure, seconds).filter(({ title }) => title.includes(values.fault ?? "")),
+      newest: values.newest === true,
       keep: values.keep === undefined ? undefined : resolve(values.keep),
       times,
       concurrency,

@@ -22,6 +22,7 @@ import { commands, flags } from "./Flags.ts";
 import { code, table } from "./Markdown.ts";
 import { faultTable, prefillTable, refusalTable } from "./Seams.ts";
 import type { Printer } from "./Sections.ts";
+import { setups } from "./Setups.ts";
 
 /**
  * What prints each kind of section.
@@ -45,6 +46,7 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
     ["errors", errorTables],
     ["clients", clients],
     ["own-events", ownEvents],
+    ["setups", setups],
     ["bound", boundTable],
     ["writes", ([of = ""]) => writeTable(of)],
     ["seam-refusals", refusalTable],

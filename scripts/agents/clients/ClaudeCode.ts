@@ -2,7 +2,7 @@
  * Runs Claude Code: `claude --print`, with the provider's address in its environment.
  */
 import { join } from "node:path";
-import { type Agent, apiKey, isRecord, jsonLines, texts } from "../Agent.ts";
+import { type Agent, apiKey, gatewayOrigin, isRecord, jsonLines, texts } from "../Agent.ts";
 import { platformOf } from "../Install.ts";
 
 /** Claude Code over Anthropic Messages. */
@@ -12,14 +12,14 @@ export const claudeCode: Agent = {
   protocol: "anthropic-messages",
   requestsMax: 4,
   shell: { tool: "Bash", parameter: "command", more: { description: "leave a mark" }, strict: true },
-  launch: ({ baseUrl, home, modules, patienceMs }, prompt) => ({
-    // The package's own start script is put in place by an install script, which does not run here.
-    command: join(modules, `@anthropic-ai/claude-code-${platformOf()}`, "claude"),
+  setup: `ANTHROPIC_BASE_URL=${gatewayOrigin} claude`,
+  program: "claude",
+  // The package's own start script is put in place by an install script, which does not run here.
+  command: (modules) => [join(modules, `@anthropic-ai/claude-code-${platformOf()}`, "claude")],
+  launch: ({ home, patienceMs }, prompt) => ({
     args: ["--print", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions", prompt],
     env: {
-      ANTHROPIC_BASE_URL: baseUrl,
       ANTHROPIC_API_KEY: apiKey,
-      ANTHROPIC_MODEL: "claude-sonnet-4-5",
       CLAUDE_CONFIG_DIR: join(home, ".claude"),
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
       DISABLE_AUTOUPDATER: "1",

@@ -2,7 +2,7 @@
  * Runs cline's command line with a prompt, and a provider in its settings.
  */
 import { join } from "node:path";
-import { type Agent, apiKey, isRecord, jsonLines, model } from "../Agent.ts";
+import { type Agent, apiKey, gatewayOrigin, isRecord, jsonLines, model } from "../Agent.ts";
 import { platformOf } from "../Install.ts";
 
 /** cline over Chat Completions. */
@@ -11,24 +11,14 @@ export const cline: Agent = {
   packageName: "cline",
   protocol: "openai-chat",
   shell: { tool: "run_commands", parameter: "commands", list: true },
-  launch: ({ baseUrl, home, modules, work }, prompt) => {
-    const data = join(home, "cline");
-    const settings = { provider: "openai-compatible", apiKey, model, baseUrl };
-    const saved = { settings, updatedAt: "2026-01-01T00:00:00.000Z", tokenSource: "manual" };
-    return {
-      command: join(modules, `@cline/cli-${platformOf()}`, "bin", "cline"),
-      args: ["--json", "--cwd", work, "--data-dir", data, "--provider", "openai-compatible", "--model", model, prompt],
-      env: { CLINE_TELEMETRY_DISABLED: "1", CLINE_NO_AUTO_UPDATE: "1" },
-      files: {
-        [join(data, "settings", "providers.json")]: JSON.stringify({
-          version: 1,
-          lastUsedProvider: "openai-compatible",
-          modes: {},
-          providers: { "openai-compatible": saved },
-        }),
-      },
-    };
-  },
+  setup: `cline auth -p openai-compatible -b ${gatewayOrigin}/v1 -k "$OPENAI_API_KEY" -m ${model} && cline`,
+  program: "cline",
+  command: (modules) => [join(modules, `@cline/cli-${platformOf()}`, "bin", "cline")],
+  launch: ({ work }, prompt) => ({
+    args: ["--json", "--cwd", work, prompt],
+    env: { OPENAI_API_KEY: apiKey, CLINE_TELEMETRY_DISABLED: "1", CLINE_NO_AUTO_UPDATE: "1" },
+    files: {},
+  }),
   read: ({ stdout }) => {
     const events = jsonLines(stdout);
     const results = events.filter(({ type }) => type === "run_result");

@@ -1,8 +1,10 @@
 /**
- * Runs codex: `codex exec`, with a provider of its own in `config.toml`.
+ * Runs codex: `codex exec`, with a provider of the user's own. The built-in one would try a WebSocket first.
  */
 import { join } from "node:path";
-import { type Agent, apiKey, isRecord, jsonLines, model } from "../Agent.ts";
+import { type Agent, apiKey, gatewayOrigin, isRecord, jsonLines } from "../Agent.ts";
+
+const provider = `name="gateway",base_url="${gatewayOrigin}/v1",env_key="OPENAI_API_KEY",wire_api="responses"`;
 
 /** Codex over Responses, the only protocol that it still speaks. */
 export const codex: Agent = {
@@ -11,19 +13,22 @@ export const codex: Agent = {
   protocol: "openai-responses",
   requestsMax: 4,
   shell: { tool: "exec_command", parameter: "cmd" },
-  launch: ({ baseUrl, home, modules, patienceMs }, prompt) => {
+  setup: `codex -c model_provider=gateway -c 'model_providers.gateway={${provider}}'`,
+  program: "codex",
+  command: (modules) => [process.execPath, join(modules, "@openai/codex/bin/codex.js")],
+  launch: ({ home, patienceMs }, prompt) => {
     const folder = join(home, ".codex");
     return {
-      command: process.execPath,
       args: [
-        join(modules, "@openai/codex/bin/codex.js"),
-        ...["exec", "--json", "--skip-git-repo-check"],
+        "exec",
+        ...(patienceMs === undefined ? [] : ["-c", `model_providers.gateway.stream_idle_timeout_ms=${patienceMs}`]),
+        ...["--json", "--skip-git-repo-check"],
         // The sandbox is ours: no network but loopback, and a folder that is thrown away.
         "--dangerously-bypass-approvals-and-sandbox",
         prompt,
       ],
-      env: { CODEX_HOME: folder, FAULT_API_KEY: apiKey },
-      files: { [join(folder, "config.toml")]: config(baseUrl, patienceMs) },
+      env: { CODEX_HOME: folder, OPENAI_API_KEY: apiKey },
+      files: { [join(folder, "config.toml")]: "check_for_update_on_startup = false\n" },
     };
   },
   read: ({ stdout }) => {
@@ -37,14 +42,3 @@ export const codex: Agent = {
     };
   },
 };
-
-const config = (baseUrl: string, patienceMs: number | undefined): string => `model = "${model}"
-model_provider = "fault"
-check_for_update_on_startup = false
-
-[model_providers.fault]
-name = "fault"
-base_url = "${baseUrl}"
-env_key = "FAULT_API_KEY"
-wire_api = "responses"
-${patienceMs === undefined ? "" : `stream_idle_timeout_ms = ${patienceMs}\n`}`;

@@ -2,38 +2,39 @@
  * Runs GitHub's copilot: `copilot --prompt`, with a provider of the user's own and no account.
  */
 import { join } from "node:path";
-import { type Agent, apiKey } from "../Agent.ts";
+import { type Agent, apiKey, gatewayOrigin } from "../Agent.ts";
 import { platformOf } from "../Install.ts";
 
-const wires = {
-  "openai-chat": { COPILOT_PROVIDER_TYPE: "openai", COPILOT_PROVIDER_WIRE_API: "completions" },
-  "openai-responses": { COPILOT_PROVIDER_TYPE: "openai", COPILOT_PROVIDER_WIRE_API: "responses" },
-  "anthropic-messages": { COPILOT_PROVIDER_TYPE: "anthropic" },
+/** Variables of the user's own provider. */
+const providers = {
+  "openai-chat": `COPILOT_PROVIDER_TYPE=openai COPILOT_PROVIDER_WIRE_API=completions COPILOT_PROVIDER_BASE_URL=${gatewayOrigin}/v1`,
+  "openai-responses": `COPILOT_PROVIDER_TYPE=openai COPILOT_PROVIDER_WIRE_API=responses COPILOT_PROVIDER_BASE_URL=${gatewayOrigin}/v1`,
+  "anthropic-messages": `COPILOT_PROVIDER_TYPE=anthropic COPILOT_PROVIDER_BASE_URL=${gatewayOrigin}`,
 } as const;
 
 /** Models that its catalogue knows, so that it says nothing of limits that it has to guess. */
 const models = { "openai-chat": "gpt-4.1", "openai-responses": "gpt-5.4", "anthropic-messages": "claude-sonnet-4.5" };
 
-const copilot = (protocol: keyof typeof wires, name: string): Agent => ({
+const copilot = (protocol: keyof typeof providers, name: string): Agent => ({
   name,
   packageName: "@github/copilot",
   protocol,
   requestsMax: 4,
   shell: { tool: "bash", parameter: "command", more: { description: "leave a mark" } },
-  launch: ({ baseUrl, home, modules }, prompt) => ({
-    command: join(modules, `@github/copilot-${platformOf()}`, "copilot"),
+  setup: `${providers[protocol]} copilot`,
+  program: "copilot",
+  command: (modules) => [join(modules, `@github/copilot-${platformOf()}`, "copilot")],
+  launch: ({ home }, prompt) => ({
     args: [
       ...["--allow-all-tools", "--no-auto-update", "--no-color", "--disable-builtin-mcps"],
       // As a user has it: text stands on the screen as it comes.
       ...["--silent", "--stream", "on", "--prompt", prompt],
     ],
     env: {
-      ...wires[protocol],
       COPILOT_HOME: join(home, ".copilot"),
       COPILOT_MODEL: models[protocol],
       COPILOT_OFFLINE: "true",
       COPILOT_PROVIDER_API_KEY: apiKey,
-      COPILOT_PROVIDER_BASE_URL: baseUrl,
     },
     files: {},
   }),

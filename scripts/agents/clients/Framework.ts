@@ -1,26 +1,28 @@
 /**
  * Runs agents that are written with a framework: small programs, each as the framework's documentation shows it.
  */
-import { fileURLToPath } from "node:url";
-import { type Agent, apiKey, model } from "../Agent.ts";
+import { join } from "node:path";
+import { type Agent, apiKey, gatewayOrigin, model } from "../Agent.ts";
 
 const framework = (name: string, packageName: string, protocol: Agent["protocol"], program: string): Agent => ({
   name,
   packageName,
   protocol,
   shell: { tool: "shell", parameter: "command" },
-  launch: ({ baseUrl }, prompt) => ({
-    command: process.execPath,
-    args: ["--no-warnings", fileURLToPath(new URL(`../runners/${program}.mjs`, import.meta.url)), prompt],
+  setup: `OPENAI_BASE_URL=${gatewayOrigin}/v1 node agent.mjs`,
+  program: "node",
+  command: () => [process.execPath],
+  launch: ({ work }, prompt) => ({
+    args: [prompt],
     env: {
-      FAULT_API_KEY: apiKey,
-      FAULT_BASE_URL: baseUrl,
+      OPENAI_API_KEY: apiKey,
       FAULT_MODEL: model,
+      NODE_NO_WARNINGS: "1",
       // LangChain and Mastra report to their makers where nothing tells them not to.
       LANGSMITH_TRACING: "false",
       MASTRA_TELEMETRY_DISABLED: "1",
     },
-    files: {},
+    files: { [join(work, "agent.mjs")]: `import "${new URL(`../runners/${program}.mjs`, import.meta.url)}";` },
   }),
   // What is printed is the text, nothing else; an error has its exit code.
   read: ({ stdout }) => ({ text: stdout, error: undefined }),

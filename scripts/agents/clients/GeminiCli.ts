@@ -2,7 +2,7 @@
  * Runs gemini-cli: `gemini --prompt`, with the provider's address in its environment.
  */
 import { join } from "node:path";
-import { type Agent, apiKey, isRecord, jsonLines } from "../Agent.ts";
+import { type Agent, apiKey, gatewayOrigin, isRecord, jsonLines } from "../Agent.ts";
 
 /** gemini-cli over Gemini's generateContent. */
 export const geminiCli: Agent = {
@@ -10,17 +10,17 @@ export const geminiCli: Agent = {
   packageName: "@google/gemini-cli",
   protocol: "google-gemini",
   shell: { tool: "run_shell_command", parameter: "command" },
-  launch: ({ baseUrl, home, modules }, prompt) => ({
-    command: process.execPath,
+  setup: `GOOGLE_GEMINI_BASE_URL=${gatewayOrigin} gemini`,
+  program: "gemini",
+  command: (modules) => [process.execPath, join(modules, "@google/gemini-cli/bundle/gemini.js")],
+  launch: ({ home }, prompt) => ({
     args: [
-      join(modules, "@google/gemini-cli/bundle/gemini.js"),
       // A model by its name: `auto` asks a classifier first.
       ...["--model", "gemini-2.5-flash", "--yolo", "--skip-trust", "--output-format", "stream-json"],
       ...["--prompt", prompt],
     ],
     env: {
       GEMINI_API_KEY: apiKey,
-      GOOGLE_GEMINI_BASE_URL: baseUrl,
       GEMINI_CLI_TRUST_WORKSPACE: "true",
       // Without it the program starts itself a second time with more memory.
       GEMINI_CLI_NO_RELAUNCH: "true",

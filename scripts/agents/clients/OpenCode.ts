@@ -3,7 +3,7 @@
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Agent, apiKey, asideScript, isRecord, jsonLines, model } from "../Agent.ts";
+import { type Agent, apiKey, asideScript, gatewayOrigin, isRecord, jsonLines, model } from "../Agent.ts";
 
 /** The package of a protocol's provider, which opencode brings. */
 const packages = {
@@ -12,18 +12,23 @@ const packages = {
   "anthropic-messages": "@ai-sdk/anthropic",
 } as const;
 
+/** Its names for the providers. */
+const providers = { "openai-chat": "server", "openai-responses": "openai", "anthropic-messages": "anthropic" } as const;
+
 const openCode = (protocol: keyof typeof packages, name: string): Agent => ({
   name,
   packageName: "opencode-ai",
   protocol,
   requestsMax: 4,
   shell: { tool: "bash", parameter: "command", more: { description: "leave a mark" } },
-  launch: ({ baseUrl, home, modules, patienceMs, work }, prompt) => ({
-    command: binary(modules),
+  setup: `OPENCODE_CONFIG_CONTENT='${JSON.stringify({ provider: { [providers[protocol]]: { options: { baseURL: `${gatewayOrigin}/v1` } } } })}' opencode`,
+  program: "opencode",
+  command: (modules) => [binary(modules)],
+  launch: ({ baseUrl, home, patienceMs, work }, prompt) => ({
     args: ["run", "--format", "json", prompt],
     env: { OPENCODE_DISABLE_AUTOUPDATE: "true", OPENCODE_DISABLE_MODELS_FETCH: "true" },
     files: {
-      [join(work, "opencode.json")]: JSON.stringify(config(packages[protocol], baseUrl, patienceMs), null, 2),
+      [join(work, "opencode.json")]: JSON.stringify(config(protocol, baseUrl, patienceMs), null, 2),
       // opencode writes its state below the XDG folders of this home
       [join(home, ".keep")]: "",
     },
@@ -59,17 +64,19 @@ const provider = (npm: string, options: Readonly<Record<string, unknown>>) => ({
 });
 
 /** The title of a session is asked for beside the task: its requests have a conversation of their own. */
-const config = (npm: string, baseUrl: string, chunkTimeout: number | undefined) => {
-  const baseURL = npm === packages["anthropic-messages"] ? `${baseUrl}/v1` : baseUrl;
+const config = (protocol: keyof typeof packages, baseUrl: string, chunkTimeout: number | undefined) => {
+  const npm = packages[protocol];
+  const name = providers[protocol];
+  const baseURL = protocol === "anthropic-messages" ? `${baseUrl}/v1` : baseUrl;
   const patience = chunkTimeout === undefined ? {} : { chunkTimeout };
   return {
-    model: `fault/${model}`,
+    model: `${name}/${model}`,
     small_model: `aside/${model}`,
     autoupdate: false,
     share: "disabled",
     permission: { bash: "allow" },
     provider: {
-      fault: provider(npm, { baseURL, ...patience }),
+      [name]: provider(npm, patience),
       aside: provider(npm, { baseURL, headers: { "x-script": asideScript } }),
     },
   };

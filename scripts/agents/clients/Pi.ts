@@ -1,35 +1,46 @@
 /**
- * Runs pi: `pi --print`, with a provider of its own in `models.json`.
+ * Runs pi: `pi --print`, with the address of its provider in `models.json`.
  */
 import { join } from "node:path";
-import { type Agent, apiKey, model } from "../Agent.ts";
+import { type Agent, apiKey, gatewayOrigin, model } from "../Agent.ts";
 
-const apis = {
-  "openai-chat": "openai-completions",
-  "openai-responses": "openai-responses",
-  "anthropic-messages": "anthropic-messages",
+const chat = {
+  baseUrl: `${gatewayOrigin}/v1`,
+  api: "openai-completions",
+  apiKey: "$OPENAI_API_KEY",
+  models: [{ id: model }],
+};
+
+/** Built-in providers with another address keep their models, and the default one. pi has none that speaks Chat Completions alone. */
+const providers = {
+  "openai-chat": { gateway: chat },
+  "openai-responses": { openai: { baseUrl: `${gatewayOrigin}/v1` } },
+  "anthropic-messages": { anthropic: { baseUrl: gatewayOrigin } },
 } as const;
 
-const pi = (protocol: keyof typeof apis, name: string): Agent => ({
+const keys = {
+  "openai-chat": "OPENAI_API_KEY",
+  "openai-responses": "OPENAI_API_KEY",
+  "anthropic-messages": "ANTHROPIC_API_KEY",
+} as const;
+
+const models = { "openai-chat": ["--model", `gateway/${model}`], "openai-responses": [], "anthropic-messages": [] };
+
+const pi = (protocol: keyof typeof providers, name: string): Agent => ({
   name,
-  packageName: "@mariozechner/pi-coding-agent",
+  packageName: "@earendil-works/pi-coding-agent",
   protocol,
   requestsMax: 4,
   shell: { tool: "bash", parameter: "command" },
-  launch: ({ baseUrl, home, modules }, prompt) => {
-    const folder = join(home, ".pi", "agent");
-    const provider = { baseUrl, api: apis[protocol], apiKey, models: [{ id: model }] };
-    return {
-      command: process.execPath,
-      args: [
-        join(modules, "@mariozechner/pi-coding-agent/dist/cli.js"),
-        ...["--print", "--offline", "--no-session", "--no-context-files"],
-        ...["--provider", "fault", "--model", model, prompt],
-      ],
-      env: { PI_CODING_AGENT_DIR: folder, PI_OFFLINE: "1", PI_TELEMETRY: "0" },
-      files: { [join(folder, "models.json")]: JSON.stringify({ providers: { fault: provider } }, null, 2) },
-    };
-  },
+  setup: `mkdir -p ~/.pi/agent && echo '${JSON.stringify({ providers: providers[protocol] })}' > ~/.pi/agent/models.json && pi`,
+  program: "pi",
+  command: (modules) => [process.execPath, join(modules, "@earendil-works/pi-coding-agent/dist/bundle/cli.js")],
+  launch: (_place, prompt) => ({
+    args: ["--print", "--offline", "--no-session", "--no-context-files", ...models[protocol], prompt],
+    // The default model is that of the provider with a key.
+    env: { [keys[protocol]]: apiKey, PI_OFFLINE: "1", PI_TELEMETRY: "0" },
+    files: {},
+  }),
   // What is printed is the answer, nothing else; an error has its exit code.
   read: ({ stdout }) => ({ text: stdout, error: undefined }),
 });

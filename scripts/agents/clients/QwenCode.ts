@@ -2,7 +2,7 @@
  * Runs qwen-code: `qwen` with a prompt, as an OpenAI client.
  */
 import { join } from "node:path";
-import { type Agent, apiKey, isRecord, jsonLines, model, texts } from "../Agent.ts";
+import { type Agent, apiKey, gatewayOrigin, isRecord, jsonLines, model, texts } from "../Agent.ts";
 
 /** qwen-code over Chat Completions. */
 export const qwenCode: Agent = {
@@ -10,15 +10,13 @@ export const qwenCode: Agent = {
   packageName: "@qwen-code/qwen-code",
   protocol: "openai-chat",
   shell: { tool: "run_shell_command", parameter: "command", more: { is_background: false } },
-  launch: ({ baseUrl, home, modules, patienceMs }, prompt) => ({
-    command: process.execPath,
-    args: [
-      join(modules, "@qwen-code/qwen-code/cli-entry.js"),
-      ...["--auth-type", "openai", "--yolo", "--output-format", "stream-json", prompt],
-    ],
+  setup: `OPENAI_BASE_URL=${gatewayOrigin}/v1 qwen`,
+  program: "qwen",
+  command: (modules) => [process.execPath, join(modules, "@qwen-code/qwen-code/cli-entry.js")],
+  launch: ({ home, patienceMs }, prompt) => ({
+    args: [...["--auth-type", "openai", "--yolo", "--output-format", "stream-json", prompt]],
     env: {
       OPENAI_API_KEY: apiKey,
-      OPENAI_BASE_URL: baseUrl,
       OPENAI_MODEL: model,
       QWEN_CODE_NO_RELAUNCH: "true",
       ...(patienceMs === undefined ? {} : { QWEN_STREAM_IDLE_TIMEOUT_MS: String(patienceMs) }),

@@ -4,8 +4,8 @@
 import { exec } from "node:child_process";
 import { promisify } from "node:util";
 
-export const apiKey = process.env.FAULT_API_KEY;
-export const baseUrl = process.env.FAULT_BASE_URL;
+export const apiKey = process.env.OPENAI_API_KEY;
+export const baseUrl = process.env.OPENAI_BASE_URL;
 export const model = process.env.FAULT_MODEL;
 export const prompt = process.argv[2];
 export const describe = "Runs a shell command.";

@@ -140,6 +140,8 @@ export interface RelayedResponse extends RelayRun {
   readonly begun: () => boolean;
   /** Whether the provider's own error event was handed on. */
   readonly handedOn: () => boolean;
+  /** Whether the terminal marker has left: a client that closes after it has the whole response. */
+  readonly isComplete: () => boolean;
   /** Returns whether there was something to cancel; once the terminal marker has left there is not. */
   readonly cancel: Effect.Effect<boolean>;
   /** The client has gone away and may come back: from this step on nothing is handed over. */
@@ -234,9 +236,8 @@ export const begin = Effect.fnUntraced(function* (
       last: () => reader.last,
       begun: () => reader.begun,
       handedOn: () => reader.handedOn,
-      cancel: Effect.suspend(() =>
-        reader.terminal || reader.ended ? Effect.succeed(false) : processor.cancel(run.run_id),
-      ),
+      isComplete: () => reader.isComplete,
+      cancel: Effect.suspend(() => (reader.isComplete ? Effect.succeed(false) : processor.cancel(run.run_id))),
       ...comingAndGoing(presence),
     }),
   };

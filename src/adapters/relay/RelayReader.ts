@@ -78,6 +78,11 @@ export class RelayReader {
     return !this.begun || this.#waits || this.#heads.calling;
   }
 
+  /** Whether the client has the terminal marker or the clean end, so that it needs nothing more. */
+  get isComplete(): boolean {
+    return this.terminal || this.ended;
+  }
+
   /** The data of the last event that has left, where it is JSON. It is parsed only here. */
   get last(): Json.JsonRecord | undefined {
     return this.#lastLeft === undefined ? undefined : dataOf(this.#lastLeft);

@@ -463,8 +463,11 @@ export const idempotencyKeyOf = (request: Pick<RelayRequest, "headers">): string
 /** Headers that make another request of the same body: whose it is, and by which routes it may go. */
 const choosing = ["authorization", "x-api-key", "api-key", "x-goog-api-key", "x-recovery-route", "x-recovery-move"];
 
-/** Members of a body that say how the response comes and not what is asked. */
-const manners: ReadonlySet<string> = new Set(["stream", "stream_options"]);
+/**
+ * Members of a body that say how the response comes and not what is asked. Anthropic permits fewer tokens without a stream, so
+ * claude-code lowers `max_tokens` in a repeat that does not stream.
+ */
+const manners: ReadonlySet<string> = new Set(["stream", "stream_options", "max_tokens"]);
 
 const wordsOf = ({ headers, method, tenant, url }: RelayRequest): ReadonlyArray<unknown> => [
   ...[tenant ?? null, method, url],

@@ -62,6 +62,8 @@ export class LingeringRun {
   /** The client that reads now. */
   #reader: Reader | undefined;
   #head: { readonly head: RelayHead; readonly streaming: boolean } | undefined;
+  /** Whether the log ends with the terminal marker. */
+  #isComplete = (): boolean => false;
   #bodyEnd: "end" | "break" | undefined;
   #failed: RelayInterrupted | undefined;
   #stop: StopReason | undefined;
@@ -136,9 +138,14 @@ export class LingeringRun {
     this.#serving.looked(this);
   }
 
-  /** The head that goes to clients. */
-  headed(head: RelayHead, streaming: boolean): void {
+  /**
+   * The head that goes to clients.
+   *
+   * @param isComplete whether the terminal marker has come
+   */
+  headed(head: RelayHead, streaming: boolean, isComplete = this.#isComplete): void {
     this.#head ??= { head, streaming };
+    this.#isComplete = isComplete;
     this.#refuse = undefined;
     this.changed();
   }
@@ -243,7 +250,10 @@ export class LingeringRun {
     const reader: Reader = { client, at, extra: [], isHeaded: false, resume: undefined, over: false };
     this.#reader = reader;
     this.#serving.registry.joined(this.entry);
-    client.whenGone(() => this.#left(reader, false));
+    client.whenGone(
+      () => this.#left(reader, false),
+      () => this.#isComplete() && reader.at >= this.entry.log.length,
+    );
     if (before !== undefined) this.#replaced(before);
     if (this.#reader === reader) this.presence.returns();
     this.changed();

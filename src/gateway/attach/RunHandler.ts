@@ -133,7 +133,7 @@ const logOf = (
   write: (bytes) => attachments.evicted(run.append(bytes)),
   head: (response) => {
     opened.response = response;
-    run.headed(withStoreWord(response.head, store), streaming);
+    run.headed(withStoreWord(response.head, store), streaming, response.isComplete);
   },
 });
 

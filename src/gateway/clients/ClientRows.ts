@@ -1,7 +1,7 @@
 /**
  * Holds the table of clients: what the agents and SDKs that people use accept, count, repeat and show.
  *
- * Measured on 2026-11-22 with the unmodified clients behind a stand-in gateway that held, refused or ended its responses: about
+ * Measured on 2026-11-22 and 2026-11-29 with the unmodified clients behind a stand-in gateway that held, refused or ended its responses: about
  * 200 trials with agents and 190 with SDKs. The first row that matches counts. A header is a client's own word, so no row may be
  * what keeps something safe.
  */
@@ -56,6 +56,9 @@ const told: Difference = { ending: "clean" };
 /** It goes by the status alone. */
 const byStatus: Difference = { asksByWords: false };
 
+/** The client, or the program above an SDK, retries after a broken connection, as it does without the gateway. */
+const mending: Difference = { ...told, mends: "errors" };
+
 const agent =
   (pattern: RegExp) =>
   ({ agent }: RequestMarks): boolean =>
@@ -79,7 +82,7 @@ const agents: ReadonlyArray<ClientRow> = [
     {
       name: "codex",
       marks: "user agent `codex_…`, or header `originator: codex_…`",
-      measured: "0.169",
+      measured: "0.171",
       matches: either(agent(/^codex[_-]/), header("originator", /^codex[_-]/)),
     },
     // Behind a provider's error event it shows its text twice.
@@ -91,7 +94,7 @@ const agents: ReadonlyArray<ClientRow> = [
     {
       name: "claude-code",
       marks: "user agent `claude-cli/…`, or header `x-app: cli`",
-      measured: "2.1.330",
+      measured: "2.1.332",
       matches: either(agent(/^claude-cli\//), header("x-app", /^cli$/)),
     },
     // It sends a request that got a 400 or a 422 six times.
@@ -120,6 +123,7 @@ const agents: ReadonlyArray<ClientRow> = [
     // It counts events: with comments alone it gives up after 240 s.
     { "openai-chat": { firstNoOp: "event" } },
   ),
+  row({ name: "pi", marks: "user agent `pi/…`", measured: "1.6.0", matches: agent(/^pi\//) }, mending),
   row(
     {
       name: "copilot",
@@ -137,9 +141,6 @@ const agents: ReadonlyArray<ClientRow> = [
   ),
 ];
 
-/** pi asks again behind any break and cannot be told from the SDK below it, whose callers get the broken connection as without us. */
-const mending: Difference = { ...told, mends: "errors" };
-
 /** SDKs, and agents that cannot be told from the SDK below them. */
 const sdks: ReadonlyArray<ClientRow> = [
   row(
@@ -154,9 +155,9 @@ const sdks: ReadonlyArray<ClientRow> = [
   row(
     {
       name: "ai-sdk",
-      marks: "`ai-sdk` in the user agent",
+      marks: "user agent `ai-sdk…`, `ai/… ai-sdk…`",
       measured: "ai 7.0.173, cline 3.0.65",
-      matches: agent(/\bai-sdk\b/),
+      matches: agent(/^(?:ai\/\S+ )?ai-sdk\b/),
     },
     told,
   ),
@@ -185,20 +186,30 @@ const sdks: ReadonlyArray<ClientRow> = [
   row(
     {
       name: "google-genai-sdk",
-      marks: "user agent or `x-goog-api-client` `google-genai-sdk/…`",
+      marks: "user agent `google-genai-sdk/…`",
       measured: "JS 3.1; Python read in its sources",
-      matches: either(agent(/^google-genai-sdk\//), header("x-goog-api-client", /^google-genai-sdk\//)),
+      matches: agent(/^google-genai-sdk\//),
     },
     { ...told, ...byStatus },
   ),
   row(
     {
       name: "stainless-sdk",
-      marks: "header `x-stainless-lang` (OpenAI's and Anthropic's SDKs in other languages)",
+      marks:
+        "header `x-stainless-lang` (OpenAI's and Anthropic's SDKs in other languages, or below another user agent)",
       matches: header("x-stainless-lang"),
     },
-    // They throw at the error event as their siblings do. Nobody has measured what a clean end means to each.
-    {},
+    // Their clean end was not measured in every language.
+    { mends: "errors" },
+  ),
+  row(
+    {
+      name: "sdk-agent",
+      marks: "`ai-sdk` behind another user agent, or header `x-goog-api-client: google-genai-sdk/…`",
+      matches: either(agent(/\bai-sdk\b/), header("x-goog-api-client", /^google-genai-sdk\//)),
+    },
+    // The agent is unknown and may retry after a break, so its first one must look as it does without the gateway.
+    mending,
   ),
 ];
 

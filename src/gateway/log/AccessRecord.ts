@@ -12,6 +12,7 @@ import { dropOldest } from "../../domain/Limits.ts";
  * What became of a request. `from_memory`: a repeat of a run that had just been given up got the same refusal at once. `attached`: it was given
  * the response of a run that there was. `left`: its client has gone, and its run goes on without it. `run_cancelled`: a person ended its run
  * while its client was there; a client that ends its run by leaving has `cancelled` it.
+ * A client that closes after the terminal marker has `completed`.
  */
 export const outcomes = [
   "completed",
@@ -212,7 +213,7 @@ export class Access {
     this.#waitedMs = waited_ms;
   }
 
-  /** The response has an end: `whole`, the client `left` before it, or it is `broken`. The first word counts. */
+  /** The response has an end: `whole`, the client `left` before the terminal marker, or it is `broken`. The first word counts. */
   ended(how: "whole" | "left" | "broken"): void {
     this.#end ??= how;
     if (this.#end === "left") this.#leftAt ??= this.#now();

@@ -35,6 +35,7 @@ export class ClientResponse {
   /** A refusal is written, and its response stays open while the client still sends. */
   #lingers = false;
   #onGone: (() => void) | undefined;
+  #isComplete: () => boolean = never;
   #wake: (() => void) | undefined;
 
   /** @param slowMs a client that takes nothing for so long is given up, in milliseconds */
@@ -54,7 +55,7 @@ export class ClientResponse {
       this.#gone = true;
       // Who waits for the socket goes on in this step, and might end the response: that its client has left is said before.
       if (!this.#over) {
-        access.ended("left");
+        access.ended(this.#isComplete() ? "whole" : "left");
         this.#onGone?.();
       }
       wake();
@@ -102,9 +103,14 @@ export class ClientResponse {
     });
   }
 
-  /** What is done when the client goes away before the end; the last one given counts. Called at once if it has. */
-  whenGone(act: () => void): void {
+  /**
+   * What is done when the client goes away before the end; the last one given counts. Called at once if it has.
+   *
+   * @param isComplete whether the client has the terminal marker, so that closing cancels nothing
+   */
+  whenGone(act: () => void, isComplete: () => boolean = never): void {
     this.#onGone = act;
+    this.#isComplete = isComplete;
     if (this.gone) act();
   }
 
@@ -291,6 +297,8 @@ export class ClientResponse {
 }
 
 const empty = Buffer.alloc(0);
+
+const never = (): boolean => false;
 
 const defect: Refused = {
   status: 500,

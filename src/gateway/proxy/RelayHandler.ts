@@ -104,7 +104,7 @@ const relayed = Effect.fnUntraced(function* (
       write: (bytes) => client.passOn(bytes),
       head: (came) => {
         response = came;
-        client.whenGone(leaving(came, scope, services));
+        client.whenGone(leaving(came, scope, services), came.isComplete);
         client.head(withStoreWord(came.head, store), plan.streaming);
       },
     },

@@ -73,11 +73,13 @@ describe("RelayRepeats", () => {
   for (const [what, digest] of Object.entries(digests))
     it.effect(`knows a repeat however its JSON is spelt, and without streaming, by ${what}`, () =>
       Effect.gen(function* () {
-        const first = '{"model":"m","stream":true,"input":"x","client_metadata":{"session":"s","turn":"t"}}';
+        const first =
+          '{"model":"m","max_tokens":128000,"stream":true,"input":"x","client_metadata":{"session":"s","turn":"t"}}';
         const repeated = [
           '{"model":"m","stream":true,"input":"x","client_metadata":{"turn":"t","session":"s"}}',
           '{ "input": "x", "model": "m", "client_metadata": {"session":"s","turn":"t"} }',
           '{"model":"m","stream":false,"stream_options":{"include_usage":true},"input":"x","client_metadata":{"session":"s","turn":"t"}}',
+          '{"model":"m","max_tokens":64000,"input":"x","client_metadata":{"session":"s","turn":"t"}}',
         ];
         for (const body of repeated) {
           const repeats = new RelayRepeats(digest);

@@ -24,6 +24,8 @@ const seen: ReadonlyArray<readonly [client: string, headers: Headers]> = [
   ["qwen-code", agent("QwenCode/0.24.4 (linux; x64)")],
   ["openai-sdk", agent("OpenAI/JS 6.26.0")],
   ["anthropic-sdk", agent("Anthropic/JS 0.91.1")],
+  ["pi", agent("pi/1.6.0 (linux; node/v24.21.0)")],
+  ["pi", { ...agent("pi/1.6.0 (linux; node/v24.21.0)"), "x-stainless-lang": "js" }],
   ["copilot", { "user-agent": "OpenAI/JS 5.20.1", "x-initiator": "user" }],
   ["copilot", { "user-agent": "Anthropic/JS 0.94.0", "X-Interaction-Type": "conversation" }],
   ["ai-sdk", agent("ai-sdk/openai-compatible/3.0.37 ai-sdk/provider-utils/5.0.30 runtime/bun/1.3.13")],
@@ -35,7 +37,9 @@ const seen: ReadonlyArray<readonly [client: string, headers: Headers]> = [
   ["openai-sdk", agent("OpenAI/JS 7.57.0")],
   ["anthropic-sdk", agent("Anthropic/JS 1.12.0")],
   ["google-genai-sdk", agent("google-genai-sdk/3.1.0 gl-node/v24.21.0")],
-  ["google-genai-sdk", { "user-agent": "Mozilla/5.0", "x-goog-api-client": "google-genai-sdk/3.1.0 gl-web/" }],
+  ["sdk-agent", { "user-agent": "Mozilla/5.0", "x-goog-api-client": "google-genai-sdk/3.1.0 gl-web/" }],
+  ["sdk-agent", { "user-agent": "an-agent/1", "x-goog-api-client": "google-genai-sdk/3.1.0 gl-node/v24.21.0" }],
+  ["sdk-agent", agent("an-agent/1 ai-sdk/openai/4.0.118 ai-sdk/provider-utils/5.0.30 runtime/node.js/24")],
   ["openai-sdk", agent("AsyncOpenAI/Python 2.8.0")],
   ["openai-sdk", agent("AsyncAzureOpenAI/Python 2.8.0")],
   ["anthropic-sdk", agent("AsyncAnthropic/Python 0.75.0")],
@@ -43,6 +47,7 @@ const seen: ReadonlyArray<readonly [client: string, headers: Headers]> = [
   ["google-genai-sdk", agent("google-genai-sdk/1.52.0 gl-python/3.12.1")],
   ["stainless-sdk", { "user-agent": "OpenAI/Go 3.8.0", "X-Stainless-Lang": "go" }],
   ["stainless-sdk", { "user-agent": "Mozilla/5.0", "x-stainless-lang": "js" }],
+  ["stainless-sdk", { "user-agent": "an-agent/1", "x-stainless-lang": "js" }],
   ["unknown", agent("curl/8.14.1")],
   ["unknown", agent("python-requests/2.32 OpenAI/JS")],
   ["unknown", agent("not-ai-sdkish/1")],
@@ -92,8 +97,9 @@ describe("a client's manner", () => {
       isLeftToClient(manner(headers), { said, repeated });
     const mending = seen.filter(([, headers]) => left(headers, false)).map(([client]) => client);
     const always = seen.filter(([, headers]) => left(headers, true)).map(([client]) => client);
-    assert.sameMembers([...new Set(mending)], ["codex", "claude-code", "opencode", "openai-sdk", "anthropic-sdk"]);
-    assert.sameMembers([...new Set(always)], ["opencode", "openai-sdk", "anthropic-sdk"]);
+    const overSdks = ["opencode", "pi", "openai-sdk", "anthropic-sdk", "sdk-agent", "stainless-sdk"];
+    assert.sameMembers([...new Set(mending)], ["codex", "claude-code", ...overSdks]);
+    assert.sameMembers([...new Set(always)], overSdks);
     const openCode = manner(agent("opencode/1.18.33"), "anthropic-messages");
     assert.isFalse(isLeftToClient(openCode, { said: true, repeated: false }), "it shows its text twice");
     assert.isTrue(isLeftToClient(openCode, { said: false, repeated: false }));

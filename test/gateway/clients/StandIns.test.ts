@@ -66,6 +66,20 @@ describe("measured clients in front of the gateway", () => {
         ),
       );
 
+      const mended =
+        client.mends === undefined ? [] : client.mends === "cuts" ? shown : [...shown, "in-stream overload"];
+      for (const title of mended) {
+        it.live(`live: ${title} once is left to the client, which mends it as it does without the gateway`, () =>
+          Effect.gen(function* () {
+            const fault = faults[title];
+            if (fault === undefined) return assert.fail(title);
+            const { error, text } = yield* turn(client, [fault(client), { content }], { reveal: "live" });
+            assert.isUndefined(error);
+            assert.isTrue(text.endsWith(whole));
+          }),
+        );
+      }
+
       for (const reveal of ["live", "on_complete"] as const) {
         it.live(`${reveal}: a fault that never stops ends the turn, cheaply and with its reason`, () =>
           everyFault((title, fault) =>

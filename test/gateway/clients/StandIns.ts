@@ -13,6 +13,8 @@ export interface StandIn extends ClientRule {
   readonly protocol: ProtocolId;
   /** Most requests that a turn may cost behind the gateway where the fault never stops; left out: as many as directly. */
   readonly requestsMax?: number;
+  /** It retries after a broken response and takes its text back: behind cuts only, or behind error events too. */
+  readonly mends?: "cuts" | "errors";
   /** It cannot be told from an agent that mends a shown response that broke: in `live` it gets the broken connection. */
   readonly looksMending?: boolean;
 }
@@ -81,10 +83,16 @@ const codex = standIn("openai-responses", "codex", "codex_exec/0.169.0 (Debian 1
   cleanEnd: "again",
   reset: "again",
   resetEats: true,
+  mends: "cuts",
 });
 
-const claudeCode = standIn("anthropic-messages", "claude-code", "claude-cli/2.1.330 (external, sdk-cli)", {
+const claudeCode = standIn("anthropic-messages", "claude-code", "claude-cli/2.1.332 (external, sdk-cli)", {
   headers: { "x-app": "cli" },
+  // The repeat that does not stream asks for fewer tokens.
+  body: (_, stream) => ({
+    ...{ model: "m", max_tokens: stream ? 128_000 : 64_000, stream },
+    messages: [{ role: "user", content: "x" }],
+  }),
   most: 6,
   requestsMax: 4,
   refused: (status, retry) => (status === 424 || (retry === "false" && status >= 500) ? "stops" : "again"),
@@ -92,10 +100,11 @@ const claudeCode = standIn("anthropic-messages", "claude-code", "claude-cli/2.1.
   cleanEnd: "again",
   reset: "again",
   lastIsWhole: true,
+  mends: "cuts",
 });
 
 const openCodeAgent = "opencode/1.18.33 ai-sdk/provider-utils/4.0.0 runtime/bun/1.3.13";
-const openCodeRule = { most: endless, requestsMax: 4, cleanEnd: "again", reset: "again" } as const;
+const openCodeRule = { most: endless, requestsMax: 4, cleanEnd: "again", reset: "again", mends: "cuts" } as const;
 const openCode = [
   standIn("openai-chat", "opencode, chat", openCodeAgent, {
     ...openCodeRule,
@@ -147,10 +156,31 @@ const piRule = {
   cleanEnd: "whole",
   reset: "again",
 } as const;
+const olderPi = [
+  standIn("openai-chat", "pi 0.73, chat", "OpenAI/JS 6.26.0", piRule),
+  standIn("openai-responses", "pi 0.73, responses", "OpenAI/JS 6.26.0", piRule),
+  standIn("anthropic-messages", "pi 0.73, anthropic", "Anthropic/JS 0.91.1", piRule),
+];
+
+const piAgent = "pi/1.6.0 (linux; node/v24.21.0)";
+const newerPiRule = { ...piRule, cleanEnd: "again", mends: "errors" } as const;
 const pi = [
-  standIn("openai-chat", "pi, chat", "OpenAI/JS 6.26.0", piRule),
-  standIn("openai-responses", "pi, responses", "OpenAI/JS 6.26.0", piRule),
-  standIn("anthropic-messages", "pi, anthropic", "Anthropic/JS 0.91.1", piRule),
+  standIn("openai-chat", "pi, chat", piAgent, newerPiRule),
+  standIn("openai-responses", "pi, responses", piAgent, newerPiRule),
+  standIn("anthropic-messages", "pi, anthropic", piAgent, newerPiRule),
+];
+
+/** An agent that the table does not know, over an SDK that it does: it retries like pi. */
+const unknownAgents = [
+  standIn("openai-chat", "unknown over OpenAI's SDK", "an-agent/1.0", {
+    ...newerPiRule,
+    headers: { "x-stainless-lang": "js", "x-stainless-retry-count": "0" },
+  }),
+  standIn("openai-chat", "unknown over the AI SDK", "an-agent/1.0 ai-sdk/openai-compatible/3.0.92", newerPiRule),
+  standIn("google-gemini", "unknown over Google's SDK", "an-agent/1.0", {
+    ...newerPiRule,
+    headers: { "x-goog-api-client": "google-genai-sdk/3.1.0 gl-node/v24.21.0" },
+  }),
 ];
 
 const copilotRule = {
@@ -239,7 +269,9 @@ export const standIns: ReadonlyArray<StandIn> = [
   ...openCode,
   geminiCli,
   qwenCode,
+  ...olderPi,
   ...pi,
+  ...unknownAgents,
   ...copilot,
   ...chatClients,
   ...aiSdk,

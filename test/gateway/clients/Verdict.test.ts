@@ -2,6 +2,7 @@
  * The verdict of `npm run agents`: which turns behind the gateway are named as worse or dearer than they may be.
  */
 import { assert, describe, it } from "@effect/vitest";
+import { gatewayOrigin } from "../../../scripts/agents/Agent.ts";
 import { agents } from "../../../scripts/agents/Agents.ts";
 import type { Measure } from "../../../scripts/agents/Faults.ts";
 import type { Letter } from "../../../scripts/agents/Letter.ts";
@@ -50,10 +51,10 @@ describe("the verdict on the agents' turns", () => {
     assert.strictEqual(worse([of("direct", 1), of("live", 5)], agents).length, 1);
   });
 
-  it("what was refused as not processed may be asked for up to five times more", () => {
+  it("what is refused every time costs no more requests than any other fault", () => {
     const of = (requests: number) => turn("live", "E", requests, { fault: "429", measure: "always" });
-    assert.deepStrictEqual(worse([of(6)], agents), []);
-    assert.strictEqual(worse([of(7)], agents).length, 1);
+    assert.deepStrictEqual(worse([of(4)], agents), []);
+    assert.strictEqual(worse([of(5)], agents).length, 1);
   });
 
   it("a later play of a turn takes the place of an earlier one", () => {
@@ -61,6 +62,14 @@ describe("the verdict on the agents' turns", () => {
     const later = [turn("live", "R", 2), turn("live", "R", 2, { measure: "always" })];
     const letters = merge(earlier, later).map((it) => `${it.way} ${it.measure} ${it.cells[0].letter}`);
     assert.deepStrictEqual(letters.sort(), ["direct once R", "live always R", "live once R"]);
+  });
+
+  it("every agent has a setup line with the gateway's address and its program", () => {
+    for (const { name, program, setup } of agents) {
+      assert.include(setup, gatewayOrigin, name);
+      assert.match(setup, new RegExp(`(?:^|\\s)${program}(?:\\s|$)`), name);
+      assert.notInclude(setup, "`", name);
+    }
   });
 
   it("every agent has a name of its own, and a tool whose call can be told from another's", () => {

@@ -10,6 +10,9 @@ import { logging } from "./Logged.ts";
 
 const token = "a-token-of-24-characters";
 
+const event = (json: { readonly type: string; readonly [key: string]: unknown }): string =>
+  `event: ${json.type}\ndata: ${JSON.stringify(json)}\n\n`;
+
 const faulty = (script: NonNullable<FaultProviderOptions["script"]>) => FaultProvider.make({ script });
 
 describe("the access line", () => {
@@ -90,6 +93,38 @@ describe("the access line", () => {
       assert.deepInclude(left, { outcome: "cancelled", bytes: 1 });
     }),
   );
+
+  for (const lingerMs of [0, 200]) {
+    const mode = lingerMs === 0 ? "" : ", for a run that lingers";
+    it.live(`says completed if the client closes after the terminal marker, and not before it${mode}`, () =>
+      Effect.gen(function* () {
+        const text = event({ type: "response.output_text.delta", item_id: "m", output_index: 0, delta: "x" });
+        const completed = event({ type: "response.completed", response: { id: "r", status: "completed", output: [] } });
+        // The provider never ends a body, so only the client can close.
+        const at = yield* serverOf((request, response) => {
+          response.writeHead(200, { "content-type": "text/event-stream" });
+          request.resume().on("end", () => response.write(request.headers["x-cut"] === "1" ? text : text + completed));
+        });
+        const { accessed, url } = yield* logging(at, { lingerMs });
+        const closesOn = (marker: string, cut: string) => {
+          let seen = "";
+          return post(url, "openai-responses", {
+            headers: { "content-type": "application/json", "x-cut": cut },
+            onData: (chunk, response) => {
+              seen += chunk.toString();
+              if (seen.includes(marker)) response.destroy();
+            },
+          });
+        };
+        yield* closesOn("response.completed", "0");
+        const [whole] = yield* accessed(1);
+        assert.deepInclude(whole, { status: 200, outcome: "completed" });
+        yield* closesOn("output_text.delta", "1");
+        const [, cut] = yield* accessed(2);
+        assert.deepInclude(cut, { status: 200, outcome: lingerMs === 0 ? "cancelled" : "left" });
+      }),
+    );
+  }
 
   it.live(
     "is of the level Debug for the gateway's own paths, where they answer, and off where it is switched off",
