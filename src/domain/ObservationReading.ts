@@ -99,7 +99,7 @@ const repaired = (given: unknown): Observation => {
       ? {}
       : { text_before_calls: flagOf("text_before_calls", o.text_before_calls) }),
     ...(o.terminal_at_end === undefined ? {} : { terminal_at_end: flagOf("terminal_at_end", o.terminal_at_end) }),
-    ...(o.closes === undefined ? {} : { closes: wordOf("closes", o.closes, ["later", "now"]) }),
+    ...(o.closes === undefined ? {} : { closes: wordOf("closes", o.closes, ["later", "required", "now"]) }),
     ...(o.stores === undefined ? {} : { stores: flagOf("stores", o.stores) }),
     ...(finish === undefined ? {} : { finish: label(textOf("finish", finish)) }),
     ...(o.failure === undefined ? {} : { failure: FailureReading.read(o.failure) }),
