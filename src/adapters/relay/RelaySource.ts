@@ -388,7 +388,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     const { mask } = this.#options.transport;
     const failure = this.#maskedFailure(this.#limited(failed.observation.failure ?? { kind: "server_error" }));
     const observation = { ...failed.observation, failure };
-    this.#add([mask === undefined ? failed : { ...failed, bytes: mask.bytes(failed.bytes), observation }]);
+    this.#add([{ ...failed, observation, ...(mask === undefined ? {} : { bytes: mask.bytes(failed.bytes) }) }]);
     this.#failure = { error: relayError(failure) };
   }
 

@@ -45,7 +45,6 @@ const said: ReadonlySet<string> = new Set([
   "arguments",
   "partial_json",
   "input",
-  "name",
 ]);
 
 const read = (value: unknown, words: Words, levels: number): void => {
@@ -55,8 +54,8 @@ const read = (value: unknown, words: Words, levels: number): void => {
     return;
   }
   for (const [name, it] of Object.entries(value)) {
-    // Gemini and Ollama send arguments as an object.
-    if (name === "args") words.add(JSON.stringify(it));
+    // Gemini sends arguments as an object, or piece by piece.
+    if (name === "args" || name === "partialArgs") words.add(JSON.stringify(it));
     else if (typeof it === "string" && said.has(name)) words.add(it);
     else read(it, words, levels - 1);
   }
