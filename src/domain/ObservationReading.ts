@@ -49,7 +49,7 @@ const fits = (o: Observation): boolean => {
 const fitsOptional = (o: Observation): boolean =>
   (o.text_before_calls === undefined || isFlag(o.text_before_calls)) &&
   (o.terminal_at_end === undefined || isFlag(o.terminal_at_end)) &&
-  (o.closes === undefined || o.closes === "later" || o.closes === "now") &&
+  (o.closes === undefined || o.closes === "later" || o.closes === "required" || o.closes === "now") &&
   (o.stores === undefined || typeof o.stores === "boolean") &&
   (o.finish === undefined || (typeof o.finish === "string" && o.finish.length <= labelCharactersMax)) &&
   (o.failure === undefined || FailureReading.read(o.failure) === o.failure) &&

@@ -188,13 +188,14 @@ export const played = (
       { startImmediately: true },
     );
     const reading = yield* Effect.forkScoped(
-      Effect.flatMap(Fiber.join(opening), ({ read }) => client(read)),
+      Fiber.join(opening).pipe(
+        Effect.flatMap(({ read }) => client(read)),
+        Effect.catch((error) => Effect.succeed({ text: "", end: error.rule })),
+      ),
       { startImmediately: true },
     );
     yield* pass(seconds);
     if (reading.pollUnsafe() === undefined) return { requests: seen.opened, text: "", end: undefined };
-    const found = yield* Effect.exit(Fiber.join(reading));
-    if (found._tag === "Success") return { requests: seen.opened, ...found.value };
-    const error = yield* Effect.flip(Fiber.join(opening));
-    return { requests: seen.opened, text: "", end: error.rule };
+    const { end, text } = yield* Fiber.join(reading);
+    return { requests: seen.opened, text, end };
   });

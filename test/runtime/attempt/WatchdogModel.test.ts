@@ -21,7 +21,7 @@ const dice = (seed: number) => {
   return (below: number): number => Math.floor(random() * below);
 };
 
-type Event = "written" | "progress" | "part" | "bytes" | "keep_alive" | "terminal" | "hold" | "release";
+type Event = "written" | "progress" | "part" | "bytes" | "keep_alive" | "terminal" | "goes_on" | "hold" | "release";
 const events: ReadonlyArray<Event> = [
   "written",
   "progress",
