@@ -8,7 +8,7 @@ import * as Json from "../../domain/Json.ts";
 import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 
-/** Maximum size of the beginning of a response that the digest is made of, in bytes. */
+/** Maximum size of the beginning of a response that the digest is made of, in bytes. Of the rest only the size counts. */
 export const digestBytesMax = 256 * 1024;
 
 /** Maximum depth of an event that is looked into. */
@@ -25,12 +25,13 @@ export const digestOf = (parts: ReadonlyArray<RelayPart>): string | undefined =>
   let bytes = 0;
   for (const part of parts) {
     bytes += part.bytes.byteLength;
-    if (bytes > digestBytesMax) break;
+    if (bytes > digestBytesMax) continue;
     for (const frame of framer.feed(part.bytes)) {
       if (!isComment(frame)) read(Json.parse(frame.data)?.json, words, levelsMax);
     }
   }
-  return words.digest;
+  const { digest } = words;
+  return bytes <= digestBytesMax ? digest : `${digest}.${bytes}`;
 };
 
 /** The members by which the protocols name what a model says. */
