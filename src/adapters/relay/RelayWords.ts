@@ -31,7 +31,7 @@ export const digestOf = (parts: ReadonlyArray<RelayPart>): string | undefined =>
     }
   }
   const { digest } = words;
-  return bytes <= digestBytesMax ? digest : `${digest}.${bytes}`;
+  return digest === undefined || bytes <= digestBytesMax ? digest : `${digest}.${bytes}`;
 };
 
 /** The members by which the protocols name what a model says. */
