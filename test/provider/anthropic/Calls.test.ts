@@ -39,10 +39,10 @@ describe("calls of an Anthropic stream", () => {
         assert.deepStrictEqual(ready(played), []);
         assert.isTrue(last(played)?.terminal);
         assert.deepStrictEqual(last(played)?.failure, {
-        kind: "invalid_tool_input",
-        in_band: true,
-        code: "incomplete_call",
-      });
+          kind: "invalid_tool_input",
+          in_band: true,
+          code: "incomplete_call",
+        });
         assert.isFalse(played.end.complete);
       }
   });
