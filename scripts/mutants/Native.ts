@@ -68,8 +68,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "hidden work is paid for twice: tokens say nothing of a response without content",
     breaks: "no needless request (break 38)",
     within: "isEmpty",
-    find: "(counters.output_tokens ?? 0) <= outputTokensMax &&",
-    replace: "(counters.output_tokens ?? 0) >= 0 &&",
+    find: "(counters.output_tokens ?? 0) <= outputTokensMax)",
+    replace: "(counters.output_tokens ?? 0) >= 0)",
     proofs: [{ test: empty, named: "more output tokens" }],
   },
   {

@@ -148,7 +148,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a repaired observation forgets which events follow its marker",
     breaks: "L5",
     within: "repaired",
-    find: '...(o.closes === undefined ? {} : { closes: wordOf("closes", o.closes, ["later", "now"]) }),',
+    find: '...(o.closes === undefined ? {} : { closes: wordOf("closes", o.closes, ["later", "required", "now"]) }),',
     replace: "",
     proofs: [{ test: "test/runtime/Entrance.test.ts", named: "every field that fits stays" }],
   },

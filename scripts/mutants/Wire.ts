@@ -166,8 +166,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a whole held answer is complete at its marker, and a cut behind it is handed on",
     breaks: "on_complete hands on what is whole",
     within: "due",
-    find: 'if (closes === "later" && terminal && failure === undefined && holdsAll) {',
-    replace: "if (closes === undefined && terminal && failure === undefined && holdsAll) {",
+    find: "if (comes && terminal && failure === undefined && holdsAll) {",
+    replace: "if (!comes && terminal && failure === undefined && holdsAll) {",
     proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "a cut between the marker and it" }],
   },
   {

@@ -140,6 +140,16 @@ export const isMalformed = ({ kind }: Failure): boolean =>
 /** Whether a failure is a finish that is one only where configured: the same request would end so again, another route may not. */
 export const isFinish = ({ kind }: Pick<Failure, "kind">): boolean => kind === "refused" || kind === "model_length";
 
+/** The code of an `invalid_tool_input` whose call stands in the response with arguments that cannot be read. */
+export const incompleteCall = "incomplete_call";
+
+/** Its code if the request's own limit of output tokens cut the call: the same request would meet that limit again. */
+export const outputLimit = "output_limit";
+
+/** Whether a failure leaves a call in the response that nobody may run. */
+export const leavesIncompleteCall = ({ code, kind }: Pick<Failure, "code" | "kind">): boolean =>
+  kind === "invalid_tool_input" && (code === incompleteCall || code === outputLimit);
+
 /**
  * Fills in the flags that a failure leaves open.
  *

@@ -57,10 +57,11 @@ export interface Observation {
    */
   readonly terminal_at_end?: boolean;
   /**
-   * Which events the protocol still has behind its marker: `later` on a marker that its last event has to follow
-   * (`message_stop`, `[DONE]`), `now` on that last event. Left out: nothing is expected behind the marker.
+   * Which events the protocol still has behind its marker. `later`: its last event usually follows, and a clean end does as well
+   * (`[DONE]`). `required`: its clients fail without its last event, so that an end before it is a cut (`message_stop`). `now`: this is
+   * the last event. Left out: nothing is expected behind the marker.
    */
-  readonly closes?: "later" | "now";
+  readonly closes?: "later" | "required" | "now";
   /** From this part on the provider keeps what the request asked it to keep: the same request would make a second copy. */
   readonly stores?: boolean;
   /** The provider's own word for why it finished, a label. */

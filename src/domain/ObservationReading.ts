@@ -49,7 +49,7 @@ const fits = (o: Observation): boolean => {
 const fitsOptional = (o: Observation): boolean =>
   (o.text_before_calls === undefined || isFlag(o.text_before_calls)) &&
   (o.terminal_at_end === undefined || isFlag(o.terminal_at_end)) &&
-  (o.closes === undefined || o.closes === "later" || o.closes === "now") &&
+  (o.closes === undefined || o.closes === "later" || o.closes === "required" || o.closes === "now") &&
   (o.stores === undefined || typeof o.stores === "boolean") &&
   (o.finish === undefined || (typeof o.finish === "string" && o.finish.length <= labelCharactersMax)) &&
   (o.failure === undefined || FailureReading.read(o.failure) === o.failure) &&
@@ -99,7 +99,7 @@ const repaired = (given: unknown): Observation => {
       ? {}
       : { text_before_calls: flagOf("text_before_calls", o.text_before_calls) }),
     ...(o.terminal_at_end === undefined ? {} : { terminal_at_end: flagOf("terminal_at_end", o.terminal_at_end) }),
-    ...(o.closes === undefined ? {} : { closes: wordOf("closes", o.closes, ["later", "now"]) }),
+    ...(o.closes === undefined ? {} : { closes: wordOf("closes", o.closes, ["later", "required", "now"]) }),
     ...(o.stores === undefined ? {} : { stores: flagOf("stores", o.stores) }),
     ...(finish === undefined ? {} : { finish: label(textOf("finish", finish)) }),
     ...(o.failure === undefined ? {} : { failure: FailureReading.read(o.failure) }),

@@ -43,6 +43,8 @@ export const RunFacts = Schema.Struct({
   not_processed_retries: count,
   retries_after_shown: count,
   retries_after_stall: count,
+  /** Replays after a response with nothing in it. */
+  retries_after_empty: count,
   /** Since the first failure, progressing time, open questions and waits for a path or a cooldown not counted. */
   elapsed_ms: milliseconds,
   /** The way to the provider. It is down where a connection could not be made, and a probe could make none either. */
@@ -67,6 +69,8 @@ export const RunFacts = Schema.Struct({
   next_tokens: count,
   /** Some of the numbers of tokens are estimates: the provider did not tell them. */
   tokens_estimated: flag,
+  /** The failed attempt broke behind exactly the words behind which an attempt of the run had broken before: the failure is deterministic. */
+  same_partial: flag,
   /** Automatic retries of all runs of the group. */
   group_retries: count,
   /** Tokens that broken attempts of all runs of the group have cost. */

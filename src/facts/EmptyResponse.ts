@@ -4,13 +4,14 @@
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 
 /**
- * Most output tokens of a response with nothing in it: its end alone costs one. Where its provider tells of more, the model has
- * worked unseen (reasoning that is hidden, a tool of the provider's), and asking again would pay for that twice.
+ * Maximum output tokens of a response without a word: its end costs some. If its provider reports more, the model has worked unseen
+ * (hidden reasoning, a tool of the provider), and asking again would pay for that twice.
  */
-export const outputTokensMax = 1;
+export const outputTokensMax = 8;
 
 /**
- * Whether a response with these facts is empty.
+ * Whether a response with these facts is empty: it has no call, no text but white space, and nothing else that is known. Thoughts alone
+ * are no answer.
  *
  * A limit, a filter, a refusal, a stop sequence and a pause are the provider's answer: the same request would meet them again.
  *
@@ -18,8 +19,8 @@ export const outputTokensMax = 1;
  */
 export const isEmpty = ({ counters, progress, terminal_seen }: AttemptFacts, finish: string | undefined): boolean =>
   terminal_seen &&
-  (progress === "none" || progress === "started") &&
-  (counters.output_tokens ?? 0) <= outputTokensMax &&
+  progress !== "output" &&
+  (progress === "reasoning" || counters.characters > 0 || (counters.output_tokens ?? 0) <= outputTokensMax) &&
   !otherEnd.test(finish ?? "");
 
 /** Finishes that say more than that the model was done, in the words of all four protocols and of servers that speak them. */

@@ -2,6 +2,7 @@
  * Builds a decision from a ruling: what it rests on, the calls it concerns and, for a question, what it offers.
  */
 import type { Decision, Rule } from "../domain/Decision.ts";
+import { leavesIncompleteCall } from "../domain/Failure.ts";
 import * as Choices from "./Choices.ts";
 import { waitFor } from "./RetryBudget.ts";
 import { type RuleEntry, type Ruling, rules, rulings } from "./Rules.ts";
@@ -73,10 +74,15 @@ const stop = (s: Situation, { entry, rule }: Ruling, version: string): Decision 
 
 /**
  * A question, unless there is nothing to ask: a run whose terminal marker was seen and whose content is malformed ends as
- * complete, because runtimes give such an error back to the model.
+ * complete, because runtimes give such an error back to the model. A caller that cannot discard reads the call itself, and would
+ * take it for finished: its run stops, and the call is withheld.
  */
-const question = (s: Situation, { entry, rule }: Ruling, version: string): Decision => {
-  if (s.malformed && s.facts.terminal_seen) return stop(s, rulings.already_complete, version);
+const question = (s: Situation, ruling: Ruling, version: string): Decision => {
+  const { entry, rule } = ruling;
+  if (s.malformed && s.facts.terminal_seen) {
+    const isWithheld = !s.run.discardable && leavesIncompleteCall(s.failure);
+    return stop(s, isWithheld ? ruling : rulings.already_complete, version);
+  }
   const repeated = Choices.repeatedCalls(s);
   const decision = withCalls(s, {
     action: "ask_user",

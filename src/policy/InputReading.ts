@@ -104,6 +104,7 @@ const isRun = (it: RunFacts): boolean =>
   isAmount(it.not_processed_retries) &&
   isAmount(it.retries_after_shown) &&
   isAmount(it.retries_after_stall) &&
+  isAmount(it.retries_after_empty) &&
   isAmount(it.elapsed_ms) &&
   isPath(it.path) &&
   typeof it.waited_for_path === "boolean" &&
@@ -116,6 +117,7 @@ const isRun = (it: RunFacts): boolean =>
   isAmount(it.wasted_tokens) &&
   isAmount(it.next_tokens) &&
   typeof it.tokens_estimated === "boolean" &&
+  typeof it.same_partial === "boolean" &&
   isAmount(it.group_retries) &&
   isAmount(it.group_wasted_tokens);
 
@@ -173,6 +175,7 @@ const worstRun: RunFacts = {
   not_processed_retries: Number.MAX_SAFE_INTEGER,
   retries_after_shown: Number.MAX_SAFE_INTEGER,
   retries_after_stall: Number.MAX_SAFE_INTEGER,
+  retries_after_empty: Number.MAX_SAFE_INTEGER,
   elapsed_ms: Number.MAX_SAFE_INTEGER,
   path: "down",
   waited_for_path: false,
@@ -185,6 +188,7 @@ const worstRun: RunFacts = {
   wasted_tokens: Number.MAX_SAFE_INTEGER,
   next_tokens: Number.MAX_SAFE_INTEGER,
   tokens_estimated: true,
+  same_partial: true,
   group_retries: Number.MAX_SAFE_INTEGER,
   group_wasted_tokens: Number.MAX_SAFE_INTEGER,
 };
@@ -217,6 +221,8 @@ const newRunFields: Partial<RunFacts> = {
   wasted_tokens: freshRun.wasted_tokens,
   next_tokens: freshRun.next_tokens,
   tokens_estimated: freshRun.tokens_estimated,
+  retries_after_empty: freshRun.retries_after_empty,
+  same_partial: freshRun.same_partial,
   group_retries: freshRun.group_retries,
   group_wasted_tokens: freshRun.group_wasted_tokens,
 };

@@ -83,7 +83,7 @@ function spent(s: Situation, { mode, moves }: Retry): boolean {
   // loosen the decision (L2).
   if (s.resolved.not_processed && freeIsSpent(s)) return true;
   if (s.run.auto_retries >= s.budget.max_auto_retries) return true;
-  return mode === "replay" && paidTwice(s);
+  return mode === "replay" && (paidTwice(s) || staysSo(s));
 }
 
 /**
@@ -106,6 +106,13 @@ export const isCounted = (
 export const free = (s: Situation): boolean => (s.notProcessed || s.facts.delivery === "not_sent") && !freeIsSpent(s);
 
 const freeIsSpent = ({ budget, run }: Situation): boolean => run.not_processed_retries >= budget.max_not_processed;
+
+/** Maximum replays of a run after responses with nothing in them: a model that has twice nothing to say has nothing to say. */
+export const emptyRetriesMax = 1;
+
+/** Whether another replay would pay for the same: for the same words before the same break, or for nothing again. */
+const staysSo = ({ failure, run }: Situation): boolean =>
+  run.same_partial || (failure.kind === "empty" && run.retries_after_empty >= emptyRetriesMax);
 
 /** A replay after something was shown, or after a stall, pays the whole prompt again. */
 const paidTwice = (s: Situation): boolean =>

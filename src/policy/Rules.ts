@@ -294,10 +294,15 @@ export const rules = {
       `not_processed_retries=${run.not_processed_retries}`,
       `retries_after_shown=${run.retries_after_shown}`,
       `retries_after_stall=${run.retries_after_stall}`,
+      ...(run.retries_after_empty === 0 ? [] : [`retries_after_empty=${run.retries_after_empty}`]),
+      ...(run.same_partial ? ["same_partial=true"] : []),
       `elapsed_ms=${run.elapsed_ms}`,
       ...(budget.max_group_retries === undefined ? [] : [`group_retries=${run.group_retries}`]),
     ],
-    sentence: ({ tools }) => `it was tried as often as is allowed. ${tools()}`,
+    sentence: ({ because, tools }) =>
+      because.includes("same_partial=true")
+        ? `it broke at the very same place twice, and would again. ${tools()}`
+        : `it was tried as often as is allowed. ${tools()}`,
   },
 } as const satisfies { readonly [R in Rule]: RuleEntry };
 

@@ -28,6 +28,7 @@ import { type FailedRequest, type RelayRepeats, remainingBudget, saysRetry } fro
 import { RelaySource } from "./RelaySource.ts";
 import type { RelayHead, RelayTransport } from "./RelayTransport.ts";
 import { type RelayWait, RelayWaits } from "./RelayWaits.ts";
+import { digestOf } from "./RelayWords.ts";
 import { RelaySeam } from "./seam/RelaySeam.ts";
 import type { WithTimeout } from "./WholeBody.ts";
 
@@ -347,7 +348,7 @@ const runOptions = (
     options.tolerance === undefined ? plan : { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } };
   const { continueText = "ask", finishFailures, route, routes = [] } = options;
   const made: Draft = {
-    ...{ runId: run_id, provider: plan.provider, tools: plan.tools, observe, sizeOf, taps },
+    ...{ runId: run_id, provider: plan.provider, tools: plan.tools, observe, sizeOf, digestOf, taps },
     attempt: attempt({ plan: tolerant, transport: options.transport, continueText }, route?.id),
     discardable: false,
     reveal: options.reveal ?? "live",

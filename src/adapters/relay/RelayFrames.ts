@@ -29,7 +29,10 @@ export interface FrameVerification {
 }
 
 /** What cuts the body of one attempt. */
-export type BodyFrames = Pick<RelayFrames, "misfit" | "failure" | "failed" | "behindBytes" | "push" | "end">;
+export type BodyFrames = Pick<
+  RelayFrames,
+  "misfit" | "failure" | "failed" | "behindBytes" | "outputTokens" | "push" | "end"
+>;
 
 /** Cuts one response body; the next body needs another one. */
 export class RelayFrames {
@@ -43,10 +46,14 @@ export class RelayFrames {
   /** The event that carries the provider's error, with the bytes of everything that has come behind it. */
   #failed: { readonly observation: Observation; readonly chunks: Array<Uint8Array<ArrayBuffer>> } | undefined;
 
+  /** Output tokens that the provider has reported so far, also behind a failure; 0 if it reports none. */
+  outputTokens = 0;
   readonly #verifier: Verifier<string> | undefined;
   /** The next bytes stand in the middle of what the client reads: a BOM before them would be a part of their line. */
   #goesOn: boolean;
   #misfit: Failure | undefined;
+  /** The last usage that stood behind the failure. */
+  #usageBehind: Observation["usage"];
   readonly #keepsDecoded: boolean;
 
   /**
@@ -79,7 +86,13 @@ export class RelayFrames {
     if (this.#failed === undefined) return undefined;
     const { chunks, observation } = this.#failed;
     const failure = this.#decoder.failure ?? observation.failure;
-    return { bytes: joined(chunks), observation: failure === undefined ? observation : { ...observation, failure } };
+    const usage = this.#usageBehind ?? observation.usage;
+    const told = {
+      ...observation,
+      ...(failure === undefined ? {} : { failure }),
+      ...(usage === undefined ? {} : { usage }),
+    };
+    return { bytes: joined(chunks), observation: told };
   }
 
   /** Bytes that have come behind it. */
@@ -134,6 +147,7 @@ export class RelayFrames {
         continue;
       }
       const { observation } = part;
+      if (observation.usage !== undefined) this.#counts(observation.usage);
       if (Decoder.isTold(observation.failure)) {
         this.#failed = { observation, chunks: [this.#bytesOf(part, size)] };
         return [...(out ?? nothing), ...this.#behindFailure(this.#failed.chunks, parts.slice(index + 1))];
@@ -180,8 +194,18 @@ export class RelayFrames {
 
   /** Adds whole events only: a client cannot read a piece of one. */
   #behindFailure(chunks: Array<Uint8Array<ArrayBuffer>>, parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
-    for (const part of parts) chunks.push(this.#bytesOf(part, part.event.bytes));
+    for (const part of parts) {
+      chunks.push(this.#bytesOf(part, part.event.bytes));
+      const { usage } = part.observation;
+      if (usage === undefined) continue;
+      this.#counts(usage);
+      this.#usageBehind = usage;
+    }
     return [];
+  }
+
+  #counts({ output_tokens = 0 }: NonNullable<Observation["usage"]>): void {
+    this.outputTokens = Math.max(this.outputTokens, output_tokens);
   }
 
   #bytesOf(part: Part, counted: number): Uint8Array<ArrayBuffer> {

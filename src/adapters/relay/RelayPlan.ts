@@ -22,6 +22,8 @@ export interface RelayPlan {
   /** Every tool that the body exposes, with server-side state; the caller's own tools are `unknown` unless declared. */
   readonly tools: ReadonlyArray<ToolBoundary>;
   readonly tolerance: Tolerance;
+  /** The request's own limit of output tokens; left out, it sets none. */
+  readonly outputTokensMax?: number;
   /** The provider keeps the response from its first event on, so that a second one would stand beside it. */
   readonly stores?: true;
   /** The stream outlives its connection: a break behind its first event is read on by a cursor. */
@@ -80,6 +82,7 @@ const planOf = (
   const { address } = protocol;
   if (!address.speaks(body)) return undefined;
   const choices = address.choices(body);
+  const outputTokensMax = address.outputTokens?.(body);
   // What the address names is what is asked, also where a body says something else.
   const model = claim.model || Json.string(body.model);
   const streaming = claim.streaming ?? body.stream === true;
@@ -94,6 +97,7 @@ const planOf = (
     ...(kept === "response" && !harmless ? { stores: true } : {}),
     ...(address.resumes?.(body, streaming) === true ? { resumes: true } : {}),
     tolerance: choices === undefined || choices < 1 ? {} : { choices },
+    ...(outputTokensMax === undefined ? {} : { outputTokensMax }),
   };
 };
 

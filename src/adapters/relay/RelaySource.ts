@@ -6,7 +6,7 @@
  */
 
 import { mayHaveContent, mayStream } from "../../client/ResponseReader.ts";
-import type { Failure } from "../../domain/Failure.ts";
+import { type Failure, leavesIncompleteCall, outputLimit } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
 import { none, type Observation, text } from "../../domain/Observation.ts";
 import { classifyResponse } from "../../failure/FailureClassifier.ts";
@@ -342,7 +342,7 @@ export class RelaySource implements PolledReader<RelayPart> {
       if (late !== undefined) this.#fail(failed);
       return undefined;
     }
-    if (late?.end.complete === false) this.#failure = { error: relayError(late.end.failure) };
+    if (late?.end.complete === false) this.#failure = { error: relayError(this.#limited(late.end.failure)) };
     else if (failure !== undefined) this.#failure = { error: relayError(failure) };
     else this.#ended = late !== undefined;
     return undefined;
@@ -386,10 +386,17 @@ export class RelaySource implements PolledReader<RelayPart> {
 
   #fail(failed: RelayPart): void {
     const { mask } = this.#options.transport;
-    const failure = this.#maskedFailure(failed.observation.failure ?? { kind: "server_error" });
+    const failure = this.#maskedFailure(this.#limited(failed.observation.failure ?? { kind: "server_error" }));
     const observation = { ...failed.observation, failure };
-    this.#add([mask === undefined ? failed : { ...failed, bytes: mask.bytes(failed.bytes), observation }]);
+    this.#add([{ ...failed, observation, ...(mask === undefined ? {} : { bytes: mask.bytes(failed.bytes) }) }]);
     this.#failure = { error: relayError(failure) };
+  }
+
+  /** A call that the request's own limit cut, under another finish: the next attempt would be cut by the same limit. */
+  #limited(failure: Failure): Failure {
+    const { outputTokensMax = Number.POSITIVE_INFINITY } = this.#options.plan;
+    if (!leavesIncompleteCall(failure) || this.#frames.outputTokens < outputTokensMax) return failure;
+    return { ...failure, code: outputLimit, retryable: false };
   }
 
   #maskedRefusal(response: RelayRefusal): RelayRefusal {

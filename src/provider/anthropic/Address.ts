@@ -1,6 +1,7 @@
 /**
  * Says where requests of Anthropic Messages go.
  */
+import * as Json from "../../domain/Json.ts";
 import { type Address, type Claim, choicesByN, type Target } from "../protocol/Address.ts";
 
 /** The version of the API that the decoder and the writer of this folder are made for. */
@@ -23,4 +24,5 @@ export const address: Address = {
   claim,
   speaks: (body) => Array.isArray(body.messages),
   choices: choicesByN,
+  outputTokens: ({ max_tokens }) => Json.natural(max_tokens),
 };

@@ -6,7 +6,7 @@
  * `message_start` after content is two responses spliced together, which the provider's own SDKs refuse too: damage. Before
  * content it is a harmless repeat.
  */
-import type { Failure } from "../../domain/Failure.ts";
+import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import * as Observation from "../../domain/Observation.ts";
@@ -202,14 +202,14 @@ const finished = (state: State, frame: Json.JsonRecord): Step => {
   const reason = reasonOf(Json.record(frame.delta)?.stop_reason);
   if (reason === "") return withUsage(state, frame.usage, { ...Observation.lifecycle, quiet: true });
   if (reason === "error") return fail(state, classifyEvent(frame) ?? { kind: "server_error", in_band: true });
-  const marker: Observation.Observation = { ...Observation.terminal(label(reason)), closes: "later" };
+  const marker: Observation.Observation = { ...Observation.terminal(label(reason)), closes: "required" };
   const completed: State = { ...state, calls: AnthropicCalls.none, end: { complete: true } };
   if (!vouches(reason)) return withUsage(completed, frame.usage, marker);
   const { ready, broken } = AnthropicCalls.finish(state.calls);
   const observation =
     ready.length === 0 ? marker : { ...marker, ...Observation.calls(ready), terminal: true, finish: label(reason) };
   if (!broken) return withUsage(completed, frame.usage, observation);
-  const failure = { kind: "invalid_tool_input", in_band: true } as const;
+  const failure = { kind: "invalid_tool_input", in_band: true, code: incompleteCall } as const;
   return withUsage({ ...completed, end: { complete: false, failure } }, frame.usage, { ...observation, failure });
 };
 

@@ -22,4 +22,8 @@ export const address: Address = {
   claim,
   speaks: ({ contents }) => contents !== undefined,
   choices: (body) => Json.natural(Json.record(body.generationConfig ?? body.generation_config)?.candidateCount),
+  outputTokens: (body) => {
+    const { maxOutputTokens, max_output_tokens } = Json.record(body.generationConfig ?? body.generation_config) ?? {};
+    return Json.natural(maxOutputTokens ?? max_output_tokens);
+  },
 };

@@ -8,7 +8,7 @@
  * a finish whose call cannot be read. STOP behind a tool of Google's that has not answered (code without its result) says
  * that the model waits for it: more has to come.
  */
-import type { Failure } from "../../domain/Failure.ts";
+import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { failed, none, type Observation } from "../../domain/Observation.ts";
@@ -233,9 +233,8 @@ const unreadable = new Set(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"]);
 const failureOf = (gathering: GeminiCalls.Gathering, reason: string): Failure | undefined => {
   // STOP says that the model was done, so a call that still waits for arguments is broken; at a limit it is only cut.
   const broken = reason === "STOP" && GeminiCalls.isOpen(gathering.calls);
-  return unreadable.has(reason) || broken || gathering.invalid
-    ? { kind: "invalid_tool_input", in_band: true }
-    : undefined;
+  if (broken || gathering.invalid) return { kind: "invalid_tool_input", in_band: true, code: incompleteCall };
+  return unreadable.has(reason) ? { kind: "invalid_tool_input", in_band: true } : undefined;
 };
 
 const noTools: ReadonlyArray<string> = [];

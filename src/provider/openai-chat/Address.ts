@@ -1,6 +1,7 @@
 /**
  * Says where requests of OpenAI Chat Completions go.
  */
+import * as Json from "../../domain/Json.ts";
 import { type Address, bearer, choicesByN } from "../protocol/Address.ts";
 
 /** `POST …/chat/completions`. */
@@ -17,4 +18,5 @@ export const address: Address = {
   },
   speaks: (body) => Array.isArray(body.messages),
   choices: choicesByN,
+  outputTokens: ({ max_completion_tokens, max_tokens }) => Json.natural(max_completion_tokens ?? max_tokens),
 };

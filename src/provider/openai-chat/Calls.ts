@@ -3,7 +3,8 @@
  *
  * OpenAI gives every call an index of its own, an id and a name in its first delta, and argument text in the rest. Servers
  * that imitate it leave the index out, repeat index 0 for every call, send the id empty, anew in every delta or as `0`,
- * and put a whole call into one delta; all of these are read here.
+ * and put a whole call into one delta; all of these are read here. So are argument fragments under an index that began no call, or
+ * under that of a call whose arguments are whole: without id and name they belong to the open call.
  */
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
@@ -199,10 +200,36 @@ const belongsTo = (calls: ReadonlyArray<Call>, delta: Delta): number | undefined
   const sameKey = calls.findLastIndex((call) => call.executor === "runtime" && call.key === delta.key);
   const sameId = delta.id === "" ? -1 : calls.findLastIndex((call) => call.id === delta.id);
   const last = calls.findLastIndex((call) => call.executor === "runtime");
-  const ordinal = delta.key !== undefined ? sameKey : sameId !== -1 ? sameId : last;
+  const ordinal =
+    delta.key === undefined
+      ? sameId !== -1
+        ? sameId
+        : last
+      : delta.tool === ""
+        ? fragmentOf(calls, delta, sameKey, sameId)
+        : sameKey;
   const call = calls[ordinal];
   return call === undefined || begins(call, delta) ? undefined : ordinal;
 };
+
+/** The call of a delta without a name. Its index may have drifted, or collide with that of another call. */
+const fragmentOf = (
+  calls: ReadonlyArray<Call>,
+  { id, input, text }: Delta,
+  sameKey: number,
+  sameId: number,
+): number => {
+  const call = calls[sameKey];
+  if (sameId !== -1) return call?.id === id ? sameKey : sameId;
+  if (id !== "" || isBlank(input)) return sameKey;
+  const takes = call !== undefined && (call.whole !== "object" || call.text || saysAgain(call, input));
+  if (takes) return sameKey;
+  const open = calls.findLastIndex((other) => other.text === text && isOpen(other));
+  return open === -1 ? sameKey : open;
+};
+
+/** Whether arguments of a call may still follow. */
+const isOpen = (call: Call): boolean => call.executor === "runtime" && !call.ready && call.whole !== "object";
 
 /** Whether a delta that has the place of `call` begins another one all the same. */
 const begins = (call: Call, delta: Delta): boolean => {

@@ -117,7 +117,7 @@ export const halt = (state: State): End => {
   if (!finished || !enough) return { complete: false, failure: { kind: "truncated" } };
   // A finish that only the clean end made sure of is the last that can say that a call cannot be read.
   const unread = state.choices.some((choice) => choice.whole && !choice.sure && !ChatCalls.areReadable(choice.calls));
-  return unread ? { complete: false, failure: ChatFinish.invalidToolInput } : { complete: true };
+  return unread ? { complete: false, failure: ChatFinish.callUnread } : { complete: true };
 };
 
 /** What a part proves. */
@@ -332,15 +332,17 @@ const finish = (state: State, observation: Observation, done: boolean): Stepped 
   const expected = tolerance.choices ?? Math.max(...choices.map((choice) => choice.index)) + 1;
   const sure = choices.every((choice) => choice.sure);
   if ((choices.length < expected || !sure) && !done && !state.invalid) {
+    // `[DONE]` may follow, so that only a clean end or that proves such a finish, and no silence.
     return tolerance.choices === undefined || choices.length >= expected
-      ? [state, { ...observation, terminal_at_end: true, finish: first }]
+      ? [state, { ...observation, terminal_at_end: true, closes: "later", finish: first }]
       : [state, observation];
   }
   const closes = done ? {} : ({ closes: "later" } as const);
   const marked: Observation = { ...observation, ...closes, terminal: true, finish: first };
   if (!state.invalid) return [{ ...state, terminal: true }, marked];
   // The one case of a marker with a failure: everything was seen, and a call in it cannot be read.
-  const failure = ChatFinish.invalidToolInput;
+  const unread = choices.some(({ calls }) => !ChatCalls.areReadable(calls));
+  const failure = unread ? ChatFinish.callUnread : ChatFinish.invalidToolInput;
   return [
     { ...state, failure },
     { ...marked, failure },

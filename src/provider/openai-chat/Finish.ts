@@ -1,7 +1,7 @@
 /**
  * Reads a `finish_reason` of a chat completion: did the choice end, was it cut, or did the server fail.
  */
-import type { Failure } from "../../domain/Failure.ts";
+import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 
 /**
  * `whole`: the choice ended by itself and its calls are whole. `cut`: it ended at a limit or a filter; that is the marker,
@@ -69,3 +69,6 @@ export const failureOf = (reason: string): Failure => {
 
 /** What a finish with a call that cannot be read is: the marker was seen, and the call is not usable. */
 export const invalidToolInput: Failure = { kind: "invalid_tool_input", in_band: true };
+
+/** The same, if the call stands in the response. */
+export const callUnread: Failure = { ...invalidToolInput, code: incompleteCall };

@@ -1,7 +1,7 @@
 /**
  * Says where requests of OpenAI Responses go.
  */
-import type * as Json from "../../domain/Json.ts";
+import * as Json from "../../domain/Json.ts";
 import { type Address, bearer, choicesByN, type Keeping } from "../protocol/Address.ts";
 
 /**
@@ -32,6 +32,7 @@ export const address: Address = {
   speaks: ({ conversation, input, prompt }) =>
     input !== undefined || prompt !== undefined || conversation !== undefined,
   choices: choicesByN,
+  outputTokens: ({ max_output_tokens }) => Json.natural(max_output_tokens),
   keeps,
   resumes,
 };

@@ -6,7 +6,7 @@
  * error never are it, and after one of them no marker counts. A second `response.created` after output is two responses
  * spliced together: damage. Before output it is a harmless repeat.
  */
-import type { Failure } from "../../domain/Failure.ts";
+import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import * as Observation from "../../domain/Observation.ts";
@@ -206,7 +206,7 @@ const finished = (state: State, frame: Json.JsonRecord): Step => {
   const ended = { ...state, output: ResponsesSlots.none };
   // A limit or a filter may have cut a call; a response that ended by itself wrote one that cannot be read.
   if (!complete || !broken) return [{ ...ended, end: { complete: true } }, observation, said];
-  const invalid = { kind: "invalid_tool_input", in_band: true } as const;
+  const invalid = { kind: "invalid_tool_input", in_band: true, code: incompleteCall } as const;
   return [{ ...ended, end: { complete: false, failure: invalid } }, { ...observation, failure: invalid }, said];
 };
 

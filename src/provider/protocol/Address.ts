@@ -46,6 +46,8 @@ export interface Address {
   readonly speaks: (body: Json.JsonRecord) => boolean;
   /** How many choices a body asks for, where it says so. */
   readonly choices: (body: Json.JsonRecord) => number | undefined;
+  /** The request's own limit of output tokens, if its body sets one; left out: the protocol has none. */
+  readonly outputTokens?: (body: Json.JsonRecord) => number | undefined;
   /** What its provider keeps of a request; left out where it keeps nothing. */
   readonly keeps?: (body: Json.JsonRecord, streaming: boolean) => Keeping;
   /** Whether the stream of such a request outlives its connection, so that it can be read on by a cursor; left out, none does. */

@@ -71,6 +71,21 @@ export const textOf = (contents: ReadonlyArray<Content>): string => {
   return contents.map(({ kind, text }) => (kind === "text" ? text : "")).join("");
 };
 
+/** Whether everything that an event shows is white space. An event that shows something without words is not. */
+export const isWhiteSpace = (contents: ReadonlyArray<Content>): boolean => {
+  let shown = 0;
+  for (const { kind, text } of contents) {
+    if (kind === "media") return false;
+    if (kind !== "text") continue;
+    // Nearly every text has a letter in front.
+    if (text.charCodeAt(0) > space || /\S/.test(text)) return false;
+    shown += text.length;
+  }
+  return shown > 0;
+};
+
+const space = 32;
+
 /** The length of everything that an event says, in UTF-16 code units. */
 export const lengthOf = (contents: ReadonlyArray<Content>): number => {
   let length = 0;

@@ -6,7 +6,7 @@
  */
 import type { Failure } from "../../domain/Failure.ts";
 import { none, type Observation, ping } from "../../domain/Observation.ts";
-import { nothing as saysNothing } from "./Content.ts";
+import { isWhiteSpace, nothing as saysNothing } from "./Content.ts";
 import * as Payload from "./Payload.ts";
 import type { End, Fold, Part, Protocol, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
 import * as Sse from "./Sse.ts";
@@ -155,7 +155,8 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
         observation: this.#keepAlive(),
       };
     }
-    const [state, part] = this.#protocol.step(this.#state, event);
+    const [state, stepped] = this.#protocol.step(this.#state, event);
+    const part = isBlankText(stepped) ? withoutProgress(stepped) : stepped;
     if (this.#keepsFolds) this.#keeps({ before: this.#state, behind: state, begins: this.#begins });
     this.#begins = undefined;
     this.#state = state;
@@ -208,6 +209,16 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     if (!this.#terminal) this.failure ??= this.#framer.failure;
   }
 }
+
+/** Whether a part shows white space, and nothing else of the response. */
+const isBlankText = ({ content, observation: { calls, progress, shows, terminal } }: Part): boolean =>
+  shows === "text" && progress === "output" && calls.length === 0 && !terminal && isWhiteSpace(content);
+
+/** White space is shown, and is no answer: a response of nothing else is empty. */
+const withoutProgress = <Id extends string>(part: Part<Id>): Part<Id> => {
+  const progress = part.content.some(({ kind }) => kind === "reasoning") ? "reasoning" : "started";
+  return { ...part, observation: { ...part.observation, progress } };
+};
 
 /** How much a failure tells: a reason that no retry changes the most, an error without a word the least. */
 const weightOf = (failure: Failure): number => {

@@ -158,6 +158,7 @@ export const run = (it: RunFacts): RunFacts => ({
   not_processed_retries: it.not_processed_retries,
   retries_after_shown: it.retries_after_shown,
   retries_after_stall: it.retries_after_stall,
+  retries_after_empty: it.retries_after_empty,
   elapsed_ms: it.elapsed_ms,
   path: it.path,
   waited_for_path: it.waited_for_path,
@@ -170,6 +171,7 @@ export const run = (it: RunFacts): RunFacts => ({
   wasted_tokens: it.wasted_tokens,
   next_tokens: it.next_tokens,
   tokens_estimated: it.tokens_estimated,
+  same_partial: it.same_partial,
   group_retries: it.group_retries,
   group_wasted_tokens: it.group_wasted_tokens,
 });

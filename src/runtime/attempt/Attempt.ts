@@ -23,7 +23,7 @@ import type { AttemptContext, RunOptions } from "../contract/RunOptions.ts";
 import { Fence } from "../tools/Fence.ts";
 import type { NamedCall } from "../tools/ToolLedger.ts";
 import { sourceOf } from "./AsyncSource.ts";
-import { type AttemptEnd, endOf, failed, pathLost, terminalAtCleanEnd } from "./AttemptEnd.ts";
+import { type AttemptEnd, ended, endOf, failed, pathLost, terminalAtCleanEnd } from "./AttemptEnd.ts";
 import type { AttemptHost, AttemptSetup, ErrorReader } from "./AttemptHost.ts";
 import { HeldMarker } from "./HeldMarker.ts";
 import { type FlowOwner, PartFlow } from "./PartFlow.ts";
@@ -55,6 +55,10 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   #whenEnded: ((end: AttemptEnd) => void) | undefined;
   #reports = false;
   #terminalAtEnd = false;
+  /** Nothing may follow a finish that a clean end would prove, so that a long enough silence proves it too. */
+  #lingers = false;
+  /** Content has followed such a finish: this server sends one with everything, and only a clean end proves its last. */
+  #finishRecurs = false;
   /** Made where a marker is told apart from its protocol's last event. */
   #marker: HeldMarker | undefined;
   readonly #stage: SeamStage<P> | undefined;
@@ -181,6 +185,12 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
 
   stalled(clock: ClockName): void {
     this.#host.note(this.number, "watchdog", clock);
+    // The provider keeps its connection open behind its finish: nothing follows, as behind a clean end.
+    if (this.#lingers && (clock === "idle" || clock === "silence")) {
+      const end = this.#guarded(() => this.#endedBy(ended));
+      if (end !== undefined) this.decide(end);
+      return;
+    }
     this.decide({ _tag: "failed", failure: { kind: "stalled", clock }, cause: undefined });
   }
 
@@ -256,7 +266,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   /** The observation as it counts: where the whole response is held, its marker waits for the protocol's last event. */
   #due(observation: Observation): Observation {
     this.#marker ??= new HeldMarker();
-    return this.#marker.due(observation, this.setup.reveal.holdsAll, () => this.#watch?.terminal());
+    return this.#marker.due(observation, this.setup.reveal.holdsAll, () => this.#watch?.terminal(this.#host.now()));
   }
 
   /** A marker has come, and the protocol's last event has not. */
@@ -277,10 +287,12 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     if (word === "left") this.#unpark?.();
   }
 
-  /** The connection broke before the protocol's last event: what is held may be asked for again, unseen. */
+  /** The response ended before the protocol's last event: what is held may be asked for again, unseen. */
   #isCut(end: AttemptEnd): boolean {
-    const { reveal } = this.setup;
-    return reveal.holdsAll && end._tag === "failed" && end.failure.kind === "transport";
+    if (!this.setup.reveal.holdsAll) return false;
+    const kind = end._tag === "failed" ? end.failure.kind : "truncated";
+    if (kind === "transport") return true;
+    return this.#marker?.requiresLast === true && (kind === "truncated" || kind === "stalled");
   }
 
   /** All that it held was let go. */
@@ -382,10 +394,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     if (this.#stage === undefined) this.#take(parts, options);
     else {
       const joined = this.#joined(this.#stage, parts, options);
-      // What the source said last holds for its end, also where the stage keeps that back.
-      const isAtEnd = this.#terminalAtEnd;
       if (joined !== undefined) this.#take(joined.parts, options, joined.observations);
-      this.#terminalAtEnd = isAtEnd;
     }
   }
 
@@ -395,7 +404,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     // What the stage keeps back was heard all the same.
     for (const { keep_alive } of observations) if (keep_alive) this.#watch?.keepAlive();
     this.#watch?.arrived(this.#host.now(), observations.some(isProgress));
-    this.#terminalAtEnd = observations.at(-1)?.terminal_at_end === true;
+    // What the source said last holds for its end, also where the stage keeps that back.
+    for (const observation of observations) this.#mayEnd(observation);
     const joined = stage.take({ parts, observations });
     if (typeof joined !== "string") return joined;
     this.decide(unproven(joined));
@@ -418,6 +428,17 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.decide(failed({ in_band: true, ...broken.failure }, broken.part));
   }
 
+  /** Follows a finish that a clean end proves. Keep-alives behind it change nothing. */
+  #mayEnd(observation: Observation): void {
+    const { closes, keep_alive, terminal_at_end } = observation;
+    if (this.#terminalAtEnd && isProgress(observation)) this.#finishRecurs = true;
+    this.#terminalAtEnd = terminal_at_end === true;
+    if (keep_alive && this.#terminalAtEnd) return;
+    this.#lingers = this.#terminalAtEnd && closes === undefined && !this.#finishRecurs;
+    if (this.#lingers) this.#watch?.terminal(this.#host.now());
+    else this.#watch?.goesOn();
+  }
+
   /** Observes parts up to the first that carries an error, and tells the clocks. */
   #observe<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>, said?: ReadonlyArray<Observation>) {
     // Most chunks are one part. A list that grows has room for seventeen.
@@ -434,11 +455,12 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       if (isProgress(observation)) progress = true;
       if (observation.keep_alive) this.#watch?.keepAlive();
       if (observation.finish !== undefined) this.finish = observation.finish;
+      if (this.#stage === undefined && (this.#terminalAtEnd || observation.terminal_at_end === true))
+        this.#mayEnd(observation);
       if (observation.terminal) {
         this.#host.note(this.number, "terminal_candidate", observation.finish);
-        this.#watch?.terminal();
+        this.#watch?.terminal(this.#host.now());
       }
-      this.#terminalAtEnd = observation.terminal_at_end === true;
       if (hasCursor) this.cursor = ObservationReading.cursor(options.cursor?.(part)) ?? this.cursor;
       if (observations === undefined) observations = [observation];
       else observations.push(observation);

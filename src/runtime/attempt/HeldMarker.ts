@@ -5,11 +5,16 @@ import type { Observation } from "../../domain/Observation.ts";
 
 /** A marker that has come before the protocol's last event. */
 export class HeldMarker {
-  #marker: { readonly finish: string | undefined } | undefined;
+  #marker: { readonly finish: string | undefined; readonly isRequired: boolean } | undefined;
 
   /** A marker has come, and the protocol's last event has not. */
   get awaitsLast(): boolean {
     return this.#marker !== undefined;
+  }
+
+  /** Such a marker has come, and the protocol's clients need its last event. */
+  get requiresLast(): boolean {
+    return this.#marker?.isRequired === true;
   }
 
   /** Forgets the marker. Returns whether there was one. */
@@ -27,8 +32,9 @@ export class HeldMarker {
    */
   due(observation: Observation, holdsAll: boolean, onHeld: () => void): Observation {
     const { closes, failure, finish, terminal } = observation;
-    if (closes === "later" && terminal && failure === undefined && holdsAll) {
-      this.#marker = { finish };
+    const comes = closes === "later" || closes === "required";
+    if (comes && terminal && failure === undefined && holdsAll) {
+      this.#marker = { finish, isRequired: closes === "required" };
       onHeld();
       return { ...observation, terminal: false };
     }

@@ -205,6 +205,11 @@ export class PartFlow<P> {
     for (const transit of this.#frozen) this.#countDecoded(transit);
   }
 
+  /** The parts that wait for the decision. */
+  get frozen(): ReadonlyArray<P> {
+    return this.#frozen.flatMap(({ parts }) => parts);
+  }
+
   /** Throws the frozen parts away. */
   discardFrozen(): void {
     this.#frozen = noParts;

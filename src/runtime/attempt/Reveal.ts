@@ -286,10 +286,10 @@ export class Reveal<P> {
     return this.#holding && observation.calls.length === 0 && this.#heldHasNoCalls();
   }
 
-  /** Nothing of the response was shown, and its marker shows nothing either: its end may make a failure of it. */
+  /** Nothing of the response was shown, and nothing in it is an answer: its end may make a failure of it. */
   #mayBeEmpty(marker: Observation): boolean {
-    if (!this.#holdsEnd || this.#begun) return false;
-    return [...(this.#held?.observations ?? []), marker].every((it) => it.shows === "nothing" && it.calls.length === 0);
+    if (!this.#holdsEnd || this.#begun || isAnswer(marker)) return false;
+    return this.#held?.observations.some(isAnswer) !== true;
   }
 
   #heldHasNoCalls(): boolean {
@@ -320,6 +320,9 @@ export class Reveal<P> {
     this.#held.observations.push(observation);
   }
 }
+
+/** Whether a part is more than reasoning or white space. */
+const isAnswer = ({ calls, progress }: Observation): boolean => progress === "output" || calls.length > 0;
 
 /** What a held part weighs where the caller does not say it. */
 const weighed = (_part: unknown, observation: Observation): number => observation.characters + envelopeBytes;

@@ -49,7 +49,8 @@ export class Watch implements Due {
   #keepAlives = 0;
   #graceMs = 0;
   #graces = 0;
-  #terminal = false;
+  /** When the terminal marker was seen; undefined before it. */
+  #markedAt: number | undefined;
   /** When the path was asked last because nothing comes, and how often; undefined while it was not. */
   #asked: { at: number; readonly times: number } | undefined;
 
@@ -106,10 +107,15 @@ export class Watch implements Due {
     if (this.#keepAlives === keepAlivesToArm) this.#watchdog.nearer(this);
   }
 
-  /** The terminal marker was seen: what still comes is an afterthought. */
-  terminal(): void {
-    this.#terminal = true;
+  /** The terminal marker was seen at `now`: what still comes is an afterthought. */
+  terminal(now: number): void {
+    this.#markedAt ??= this.#standing(now);
     this.#watchdog.nearer(this);
+  }
+
+  /** What was seen was no marker: the response goes on. */
+  goesOn(): void {
+    this.#markedAt = undefined;
   }
 
   /** Stops the clocks until as many `release` calls: no read is outstanding, or a tool runs. */
@@ -126,6 +132,7 @@ export class Watch implements Due {
     this.#runStartedAt += held;
     this.#progressAt += held;
     this.#bytesAt += held;
+    if (this.#markedAt !== undefined) this.#markedAt += held;
     if (this.#asked !== undefined) this.#asked.at += held;
     this.#watchdog.nearer(this);
   }
@@ -148,6 +155,7 @@ export class Watch implements Due {
     this.#runStartedAt = Math.min(this.#runStartedAt + ms, until);
     this.#progressAt = Math.min(this.#progressAt + ms, until);
     this.#bytesAt = Math.min(this.#bytesAt + ms, until);
+    if (this.#markedAt !== undefined) this.#markedAt = Math.min(this.#markedAt + ms, until);
     if (this.#asked !== undefined) this.#asked.at = Math.min(this.#asked.at + ms, until);
   }
 
@@ -158,9 +166,12 @@ export class Watch implements Due {
     if (this.#holds > 0) return { clock, at };
     const { clocks } = this;
     const idle = this.#progressed ? clocks.idle : clocks.first_progress;
-    const progress = this.#terminal ? Math.min(idle, lingerMs) : idle;
-    if (!this.#progressed && !this.#terminal) clock = "first_progress";
-    at = this.#progressAt + progress;
+    const markedAt = this.#markedAt;
+    if (!this.#progressed && markedAt === undefined) clock = "first_progress";
+    at =
+      markedAt === undefined
+        ? this.#progressAt + idle
+        : Math.max(this.#progressAt, markedAt) + Math.min(idle, lingerMs);
     if (this.#keepAlives >= keepAlivesToArm && this.#bytesAt + clocks.silence < at) {
       clock = "silence";
       at = this.#bytesAt + clocks.silence;
@@ -178,7 +189,8 @@ export class Watch implements Due {
 
   /** When the path is to be asked because nothing comes; infinite where it is not. */
   get asksAt(): number {
-    if (this.#holds > 0 || this.#terminal || this.listener.path === undefined) return Number.POSITIVE_INFINITY;
+    if (this.#holds > 0 || this.#markedAt !== undefined || this.listener.path === undefined)
+      return Number.POSITIVE_INFINITY;
     const asked = this.#asked;
     if (asked === undefined) return this.#bytesAt + askAfterMs;
     return asked.at + (askAgainMs[Math.min(asked.times, askAgainMs.length) - 1] ?? askAfterMs);

@@ -186,8 +186,8 @@ export interface RunOptions<P, E, R> {
   /** Renews the credentials after a `rejected.auth`; tried once a run. */
   readonly refreshCredentials?: Effect.Effect<unknown, unknown, R>;
   /**
-   * Takes a response with nothing in it for a failure: no content, no call, no refusal, no limit, and at most one output token.
-   * Default false.
+   * Takes a response with nothing in it for a failure, and asks once more: no call, no text but white space, no refusal, no limit.
+   * Thoughts alone are nothing; a response without a word is, up to 8 output tokens. Default false.
    */
   readonly emptyIsFailure?: boolean;
   /** False for a response that comes whole: the `first_progress` clock is then off. Default true. */
@@ -217,6 +217,11 @@ export interface RunOptions<P, E, R> {
    * decision; undefined: for as long as the policy says. A longer wait ends the run as a spent budget does.
    */
   readonly patienceMs?: () => number | undefined;
+  /**
+   * @internal A digest of what parts say that were not handed over; undefined if they say nothing. It is asked after an attempt has broken:
+   * two attempts that broke behind the same words would break there again.
+   */
+  readonly digestOf?: (parts: ReadonlyArray<P>) => string | undefined;
   /** @internal The taps of the run's output. */
   readonly taps?: Taps<P>;
   /** Weighs a held part, in bytes. A weight that is no number from 0 is replaced by the default one. */

@@ -203,6 +203,7 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
         return yield* overtaken(run);
       }
       run.spending.renewed();
+      run.response.forgetPartials();
       run.routes?.renewed();
       yield* waited(run, announced(broken.failure.retry_after_ms));
       break;

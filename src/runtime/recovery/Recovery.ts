@@ -117,9 +117,14 @@ const settled = Effect.fnUntraced(function* <P, E, R>(
   if (run.taps?.presence?.isEvicted === true && run.stopper === undefined) run.stop("user");
   const known = yield* onItsPath(run, broken);
   if (run.stopper === undefined) run.routes?.broke(known.failure, attempt.facts.snapshot(), mayRefresh(run));
+  run.response.brokeBehind(attempt, saidBy(run, attempt));
   yield* drained(run);
   return yield* decided(run, known);
 }, orCollapsed);
+
+/** A digest of what a broken attempt had said, if it was a request of its own and its caller has seen nothing of it. */
+const saidBy = <P, E, R>({ options }: Run<P, E, R>, { flow, setup }: Attempt<P>): string | undefined =>
+  setup.request === "first" && !flow.hasShown ? options.digestOf?.(flow.frozen) : undefined;
 
 /**
  * Maximum retries in a row that are decided for one attempt. Each leads to a request, unless the world changes during its wait, so this
@@ -168,11 +173,16 @@ const isOutOfTime = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effe
     ? Effect.succeed(false)
     : Effect.map(lookAgain(run, broken), ({ decision }) => decision.action === "auto_retry_once");
 
-/** A response that lacks its protocol's last event alone is whole, where it may not be asked for again. */
+/**
+ * A response that lacks its protocol's last event alone is whole, if it may not be asked for again. If a second response of the run ends
+ * without that event, unbroken, the server does not send it, and asking again would pay for the same.
+ */
 const wholeAnyway = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>) {
-  if (!broken.attempt.awaitsLast) return;
+  const { attempt, failure } = broken;
+  if (!attempt.awaitsLast) return;
+  if (failure.kind !== "transport" && run.response.lacksLastAgain(attempt)) return void attempt.countMarker();
   const { decision } = yield* lookAgain(run, broken);
-  if (decision.action !== "auto_retry_once") broken.attempt.countMarker();
+  if (decision.action !== "auto_retry_once") attempt.countMarker();
 });
 
 /** Does what the record of a revived run says is due. */
@@ -415,6 +425,7 @@ const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: strin
       isFree: RetryBudget.free(situation),
       isAfterShown: mode === "replay" && facts.shown !== "nothing",
       isAfterStall: mode === "replay" && broken.failure.kind === "stalled",
+      isAfterEmpty: mode === "replay" && broken.failure.kind === "empty",
     });
 };
 

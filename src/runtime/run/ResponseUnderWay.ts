@@ -6,6 +6,8 @@
  * R3 What interrupted a response first stays what it is decided on when its cursor is refused (L3).
  * R4 What was withdrawn stays withdrawn; of an attempt that was withdrawn twice the newer word counts.
  * R5 A hold that has lasted as long as it may is over for every later attempt too.
+ * R6 An attempt that broke behind exactly the words of an earlier one broke for a reason that the next attempt would meet too, until a
+ *    person asks for it all the same.
  */
 import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
@@ -20,6 +22,9 @@ interface DecidedAttempt<P> {
   readonly failure: Failure;
 }
 
+/** Maximum digests of broken attempts that a run keeps. */
+const partialsMax = 64;
+
 /** Shared by all runs that have withdrawn nothing. */
 const none: ReadonlyArray<never> = [];
 
@@ -32,6 +37,11 @@ export class ResponseUnderWay<P> {
   #withdrawn: ReadonlyArray<Withdrawn> = none;
   #closed: Effect.Effect<void> = Effect.void;
   #holdIsOver = false;
+  /** Digests of what broken attempts had said (R6). */
+  #partials: Set<string> | undefined;
+  #samePartial: Attempt<P> | undefined;
+  /** The first attempt whose response ended, unbroken, without its protocol's last event. */
+  #lacksLast: Attempt<P> | undefined;
 
   /** The attempts of the response; undefined before the run's first one. */
   get chain(): Chain<P> | undefined {
@@ -98,6 +108,39 @@ export class ResponseUnderWay<P> {
   /** An attempt broke: of the chain's first one that is what the response is decided on (R3). */
   broke(broken: BrokenAttempt<P>): void {
     if (broken.attempt === this.#chain?.first) this.#brokeFirst = broken;
+  }
+
+  /**
+   * An attempt broke behind these words (R6).
+   *
+   * @param digest undefined if it had said nothing
+   */
+  brokeBehind(attempt: Attempt<P>, digest: string | undefined): void {
+    if (digest === undefined) return;
+    this.#partials ??= new Set();
+    if (this.#partials.has(digest)) this.#samePartial = attempt;
+    else if (this.#partials.size < partialsMax) this.#partials.add(digest);
+  }
+
+  /** Whether an earlier attempt broke behind exactly the same words (R6). */
+  isSamePartial(attempt: Attempt<P>): boolean {
+    return this.#samePartial === attempt;
+  }
+
+  /** A person asks for one more attempt (R6). */
+  forgetPartials(): void {
+    this.#partials = undefined;
+    this.#samePartial = undefined;
+  }
+
+  /**
+   * A response has ended, unbroken, without its protocol's last event.
+   *
+   * @returns whether an earlier one of the run had ended so
+   */
+  lacksLastAgain(attempt: Attempt<P>): boolean {
+    this.#lacksLast ??= attempt;
+    return this.#lacksLast !== attempt;
   }
 
   /** From here on a call of this attempt that settles is late. */

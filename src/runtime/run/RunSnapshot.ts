@@ -41,6 +41,7 @@ export const factsOf = <P, E, R>(
     ...standingOf(run),
     ...(run.routes?.facts(attempt.setup) ?? oneRoute(options)),
     ...tokensOf(run, cost),
+    same_partial: run.response.isSamePartial(attempt),
     ...shared.groups.facts(memberOf(run), run.now()),
   };
 };

@@ -19,6 +19,7 @@ export type SpentBudget = Pick<
   | "not_processed_retries"
   | "retries_after_shown"
   | "retries_after_stall"
+  | "retries_after_empty"
   | "credential_refreshes"
   | "elapsed_ms"
   | "waited_ms"
@@ -35,6 +36,8 @@ interface Retry {
   readonly isAfterShown: boolean;
   /** The whole response is asked for again, because it stalled. */
   readonly isAfterStall: boolean;
+  /** The whole response is asked for again, because it had nothing in it. */
+  readonly isAfterEmpty: boolean;
 }
 
 /** What one run has spent. */
@@ -43,6 +46,7 @@ export class Spending {
   #notProcessedRetries = 0;
   #retriesAfterShown = 0;
   #retriesAfterStall = 0;
+  #retriesAfterEmpty = 0;
   #credentialRefreshes = 0;
   #elapsedMs = 0;
   #waitedMs = 0;
@@ -98,7 +102,7 @@ export class Spending {
   }
 
   /** A retry starts (S3). */
-  retried({ isAfterShown, isAfterStall, isFree }: Retry): void {
+  retried({ isAfterEmpty, isAfterShown, isAfterStall, isFree }: Retry): void {
     if (isFree) {
       this.#notProcessedRetries += 1;
       return;
@@ -106,6 +110,7 @@ export class Spending {
     this.#autoRetries += 1;
     if (isAfterShown) this.#retriesAfterShown += 1;
     if (isAfterStall) this.#retriesAfterStall += 1;
+    if (isAfterEmpty) this.#retriesAfterEmpty += 1;
   }
 
   /** What the newest retry asked for is not to be had in that form, and the provider has done nothing: it costs none of the budget. */
@@ -143,6 +148,7 @@ export class Spending {
       not_processed_retries: this.#notProcessedRetries,
       retries_after_shown: this.#retriesAfterShown,
       retries_after_stall: this.#retriesAfterStall,
+      retries_after_empty: this.#retriesAfterEmpty,
       elapsed_ms: Math.round(this.#elapsedMs),
       waited_ms: Math.round(this.#waitedMs),
       wasted_tokens: this.#wastedTokens,
@@ -156,6 +162,7 @@ export class Spending {
     this.#notProcessedRetries = spent.not_processed_retries;
     this.#retriesAfterShown = spent.retries_after_shown;
     this.#retriesAfterStall = spent.retries_after_stall;
+    this.#retriesAfterEmpty = spent.retries_after_empty;
     this.#credentialRefreshes = spent.credential_refreshes;
     this.#elapsedMs = spent.elapsed_ms;
     this.#waitedMs = spent.waited_ms;

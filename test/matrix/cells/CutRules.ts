@@ -23,8 +23,11 @@ export const expectCut = (cut: Cut): Expected => {
 /** The rules, in order. */
 export const cutRules: ReadonlyArray<CutRule> = [
   {
-    if: "the marker had come, and a clean end is all that can follow it",
-    fits: (cut) => cut.moment === "after the marker" && cut.kind === "end",
+    if: "the marker had come, and a clean end is all that can follow it (Anthropic's message_stop has to come where it is waited for)",
+    fits: (cut) =>
+      cut.moment === "after the marker" &&
+      cut.kind === "end" &&
+      !(cut.protocol === "anthropic-messages" && cut.mode === "on_complete"),
     expect: (cut) => ({ ...whole, keeps: talks(cut) ? [1] : [] }),
   },
   {

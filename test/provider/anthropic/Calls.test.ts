@@ -38,7 +38,11 @@ describe("calls of an Anthropic stream", () => {
         const played = play(start, tool(0, "write"), args(0, '{"a":"b'), ...closing, stop(reason));
         assert.deepStrictEqual(ready(played), []);
         assert.isTrue(last(played)?.terminal);
-        assert.deepStrictEqual(last(played)?.failure, { kind: "invalid_tool_input", in_band: true });
+        assert.deepStrictEqual(last(played)?.failure, {
+          kind: "invalid_tool_input",
+          in_band: true,
+          code: "incomplete_call",
+        });
         assert.isFalse(played.end.complete);
       }
   });

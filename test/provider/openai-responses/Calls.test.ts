@@ -79,7 +79,11 @@ describe("runtime calls of a Responses stream", () => {
       checkGrowth(played.parts);
       assert.deepStrictEqual(ready(played), []);
       assert.isTrue(last(played)?.terminal);
-      assert.deepStrictEqual(last(played)?.failure, { kind: "invalid_tool_input", in_band: true });
+      assert.deepStrictEqual(last(played)?.failure, {
+        kind: "invalid_tool_input",
+        in_band: true,
+        code: "incomplete_call",
+      });
       assert.isFalse(played.end.complete);
     }
   });

@@ -21,7 +21,7 @@ const dice = (seed: number) => {
   return (below: number): number => Math.floor(random() * below);
 };
 
-type Event = "written" | "progress" | "part" | "bytes" | "keep_alive" | "terminal" | "hold" | "release";
+type Event = "written" | "progress" | "part" | "bytes" | "keep_alive" | "terminal" | "goes_on" | "hold" | "release";
 const events: ReadonlyArray<Event> = [
   "written",
   "progress",
@@ -29,6 +29,7 @@ const events: ReadonlyArray<Event> = [
   "bytes",
   "keep_alive",
   "terminal",
+  "goes_on",
   "hold",
   "release",
 ];
@@ -43,6 +44,7 @@ class Model {
   #written = false;
   #progressed = false;
   #terminal = false;
+  #sinceTerminal = 0;
   #keepAlives = 0;
   #holds = 0;
 
@@ -65,7 +67,11 @@ class Model {
     }
     if (event === "progress" || event === "part" || event === "bytes") this.#sinceBytes = 0;
     if (event === "keep_alive") this.#keepAlives += 1;
-    if (event === "terminal") this.#terminal = true;
+    if (event === "terminal" && !this.#terminal) {
+      this.#terminal = true;
+      this.#sinceTerminal = 0;
+    }
+    if (event === "goes_on") this.#terminal = false;
     return true;
   }
 
@@ -75,7 +81,8 @@ class Model {
     const { attempt, first_progress, idle, run, silence } = this.#clocks;
     const progress = Math.min(this.#progressed ? idle : first_progress, this.#terminal ? lingerMs : off);
     const found: Array<ClockName> = [];
-    if (this.#sinceProgress >= progress) found.push(this.#progressed || this.#terminal ? "idle" : "first_progress");
+    const elapsed = this.#terminal ? Math.min(this.#sinceProgress, this.#sinceTerminal) : this.#sinceProgress;
+    if (elapsed >= progress) found.push(this.#progressed || this.#terminal ? "idle" : "first_progress");
     if (this.#keepAlives >= keepAlivesToArm && this.#sinceBytes >= silence) found.push("silence");
     if (this.#sinceStart >= attempt) found.push("attempt");
     if (this.#run >= run) found.push("run");
@@ -87,6 +94,7 @@ class Model {
     this.#sinceStart += 1;
     this.#run += 1;
     this.#sinceProgress += 1;
+    this.#sinceTerminal += 1;
     this.#sinceBytes += 1;
   }
 }
@@ -97,7 +105,8 @@ const tell = (watch: Watch, event: Event, now: number): void => {
   if (event === "part") watch.arrived(now, false);
   if (event === "bytes") watch.bytes(now);
   if (event === "keep_alive") watch.keepAlive();
-  if (event === "terminal") watch.terminal();
+  if (event === "terminal") watch.terminal(now);
+  if (event === "goes_on") watch.goesOn();
   if (event === "hold") watch.hold(now);
   if (event === "release") watch.release(now);
 };

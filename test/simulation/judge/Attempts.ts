@@ -1,7 +1,7 @@
 /** Judges the provider's and the tools' own logs: attempts, effects and the marker (I3, I4, I5, I11). */
 import { resolve } from "../../../src/domain/Failure.ts";
 import type { RunIncident } from "../../../src/domain/RunIncident.ts";
-import { closeGraceMs } from "../../../src/runtime/contract/Clocks.ts";
+import { closeGraceMs, lingerMs } from "../../../src/runtime/contract/Clocks.ts";
 import type { Entry, Part, Trace } from "../Journal.ts";
 import { runFailureIsMalformed } from "../world/Malformed.ts";
 import { against, type Violation } from "./Invariants.ts";
@@ -163,7 +163,7 @@ export const oneAtATime = (trace: Pick<Trace, "journal" | "scenario">): Readonly
 };
 
 /** I5 */
-export const noFalseSuccess = (trace: Pick<Trace, "journal" | "record">): ReadonlyArray<Violation> => {
+export const noFalseSuccess = (trace: Pick<Trace, "journal" | "record" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I5");
   const completed = trace.journal.some((it) => it.what === "seen" && it.event._tag === "RunCompleted");
   if (!completed && trace.record?.end?.state !== "completed") return [];
@@ -177,7 +177,15 @@ export const noFalseSuccess = (trace: Pick<Trace, "journal" | "record">): Readon
   }
   const failed = parts.some(({ says }) => says.failure !== undefined);
   const atEnd = clean && !failed && parts.at(-1)?.says.terminal_at_end === true;
-  holds(marked || atEnd, () => `completed, but attempt ${last} never reached its marker`);
+  // A finish on a connection that stays open is proven by a long enough silence behind it.
+  const saidAt = trace.journal.findLast((it) => it.what === "emitted" && it.attempt === last)?.at ?? 0;
+  const endedAt = trace.journal.findLast((it) => it.what === "seen")?.at ?? 0;
+  const { idle } = trace.scenario.options.clocks;
+  const silentMs = typeof idle === "number" ? Math.min(idle, lingerMs) : lingerMs;
+  // A source whose close hangs keeps its end to itself: the runtime sees silence.
+  const broke = trace.journal.some((it) => it.what === "closed" && it.attempt === last && it.at < saidAt + silentMs);
+  const lingered = !failed && !broke && parts.at(-1)?.says.terminal_at_end === true && endedAt - saidAt >= silentMs;
+  holds(marked || atEnd || lingered, () => `completed, but attempt ${last} never reached its marker`);
   return violations;
 };
 

@@ -12,6 +12,8 @@ import type { SeamPart } from "./SeamPart.ts";
 export class SeamFrames {
   readonly misfit = undefined;
   readonly behindBytes = 0;
+  /** Not counted: a continuation has a limit of its own. */
+  readonly outputTokens = 0;
   readonly #decoder: Decoder.Decoder;
   #failed: Part | undefined;
 

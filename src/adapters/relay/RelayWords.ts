@@ -1,0 +1,83 @@
+/**
+ * Makes a digest of what a broken response had said, to find out that an earlier attempt broke behind exactly the same words.
+ *
+ * Ids, times and chunk boundaries differ between two attempts, so only texts, thoughts and arguments count. It is read only after an
+ * attempt has broken: a healthy response pays nothing for it. The digest stays in memory and is never recorded.
+ */
+import * as Json from "../../domain/Json.ts";
+import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
+import type { RelayPart } from "./RelayFrames.ts";
+
+/** Maximum size of the beginning of a response that the digest is made of, in bytes. Of the rest only the size counts. */
+export const digestBytesMax = 256 * 1024;
+
+/** Maximum depth of an event that is looked into. */
+const levelsMax = 12;
+
+/**
+ * A digest of the words in the events of a response.
+ *
+ * @returns undefined if they have none: a response that had not begun says nothing about why it broke
+ */
+export const digestOf = (parts: ReadonlyArray<RelayPart>): string | undefined => {
+  const words = new Words();
+  const framer = makeFramer();
+  let bytes = 0;
+  for (const part of parts) {
+    bytes += part.bytes.byteLength;
+    if (bytes > digestBytesMax) continue;
+    for (const frame of framer.feed(part.bytes)) {
+      if (!isComment(frame)) read(Json.parse(frame.data)?.json, words, levelsMax);
+    }
+  }
+  const { digest } = words;
+  return digest === undefined || bytes <= digestBytesMax ? digest : `${digest}.${bytes}`;
+};
+
+/** The members by which the protocols name what a model says. */
+const said: ReadonlySet<string> = new Set([
+  "text",
+  "content",
+  "delta",
+  "refusal",
+  "reasoning",
+  "reasoning_content",
+  "thinking",
+  "arguments",
+  "partial_json",
+  "input",
+]);
+
+const read = (value: unknown, words: Words, levels: number): void => {
+  if (levels === 0 || typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    for (const it of value) read(it, words, levels - 1);
+    return;
+  }
+  for (const [name, it] of Object.entries(value)) {
+    // Gemini sends arguments as an object, or piece by piece.
+    if (name === "args" || name === "partialArgs") words.add(JSON.stringify(it));
+    else if (typeof it === "string" && said.has(name)) words.add(it);
+    else read(it, words, levels - 1);
+  }
+};
+
+/** Two hashes of 32 bits (FNV-1a with different starts) over all words, and their length. */
+class Words {
+  #one = 0x811c9dc5;
+  #two = 0x9747b28c;
+  #length = 0;
+
+  add(text: string): void {
+    this.#length += text.length;
+    for (let at = 0; at < text.length; at += 1) {
+      const code = text.charCodeAt(at);
+      this.#one = Math.imul(this.#one ^ code, 0x01000193);
+      this.#two = Math.imul(this.#two ^ code, 0x85ebca6b);
+    }
+  }
+
+  get digest(): string | undefined {
+    return this.#length === 0 ? undefined : [this.#one >>> 0, this.#two >>> 0, this.#length].join(".");
+  }
+}
