@@ -43,6 +43,7 @@ import { type RequestServing, take } from "./Requests.ts";
 import { RouteMemory } from "./routes/RouteMemory.ts";
 import { addressOf } from "./routing/Address.ts";
 import * as Upstreams from "./upstream/Upstreams.ts";
+import { ReportedPaths } from "./wires/PassedStreams.ts";
 import { WorkerBus } from "./workers/WorkerBus.ts";
 
 /** A gateway that listens. */
@@ -125,6 +126,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   let draining = false;
   const closing = yield* Deferred.make<void>();
   const [repeats, memory, owners] = [yield* SharedRepeats.make, new RouteMemory(), yield* ResponseOwners.make];
+  const reported = new ReportedPaths();
   const [store, watch, page] = [yield* storeState, yield* PathWatch.make, yield* pageIfAny];
   const { attachments, cancels, serveSiblings } = yield* attaching(
     meter,
@@ -133,7 +135,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   );
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
     ...{ settings, attachments, cancels, bodies, connections, memory, meter },
-    ...{ owners, page, store, watch, reach: upstreams.reach },
+    ...{ owners, page, reported, store, watch, reach: upstreams.reach },
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats),

@@ -297,7 +297,8 @@ export class RelaySource implements PolledReader<RelayPart> {
 
   #endOf(body: string): Observation {
     const { emptyIsFailure, plan } = this.#options;
-    return (emptyIsFailure && body !== "" ? emptyEnd(plan.protocol, body, plan.tolerance) : undefined) ?? documentEnd;
+    const isRead = emptyIsFailure && body !== "" && plan.isOpaque !== true;
+    return (isRead ? emptyEnd(plan.protocol, body, plan.tolerance) : undefined) ?? documentEnd;
   }
 
   /**

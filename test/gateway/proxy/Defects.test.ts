@@ -173,6 +173,7 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
       bodies: new BodyStore(settings().limits),
       connections: new Connections(settings().limits.maxConnections),
       memory: new RouteMemory(),
+      reported: new ReportedPaths(),
       owners: { keep: () => undefined, ownerOf: () => Effect.succeed("unknown" as const) },
       meter,
       page: undefined,
