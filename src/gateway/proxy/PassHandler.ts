@@ -91,7 +91,8 @@ const passed = Effect.fnUntraced(function* (
 const report = ({ reason, reported, target }: Unrecovered, { access }: ClientResponse): Effect.Effect<void> =>
   Effect.suspend(() => {
     access.learned({ passed: reason });
-    const path = reported.takeNew(target);
+    // The log has a line for each unread body already.
+    const path = reason === "unread_body" ? undefined : reported.takeNew(target);
     return path === undefined
       ? Effect.void
       : Effect.logWarning("a stream passes through without recovery", { path, reason });
