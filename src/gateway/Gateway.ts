@@ -119,15 +119,14 @@ const requestFibers = Effect.gen(function* () {
 const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const first = settingsOf(options);
   if (first instanceof GatewayError) return yield* first;
-  const meter = yield* TrafficMeter;
-  const processor = yield* closer;
+  const [meter, processor] = [yield* TrafficMeter, yield* closer];
   const upstreams = yield* Upstreams.make;
-  const [bodies, connections] = [new BodyStore(first.limits), yield* countedConnections(first.limits.maxConnections)];
+  const [bodies, reported, page] = [new BodyStore(first.limits), new ReportedPaths(), yield* pageIfAny];
+  const connections = yield* countedConnections(first.limits.maxConnections);
   let draining = false;
   const closing = yield* Deferred.make<void>();
   const [repeats, memory, owners] = [yield* SharedRepeats.make, new RouteMemory(), yield* ResponseOwners.make];
-  const reported = new ReportedPaths();
-  const [store, watch, page] = [yield* storeState, yield* PathWatch.make, yield* pageIfAny];
+  const [store, watch] = [yield* storeState, yield* PathWatch.make];
   const { attachments, cancels, serveSiblings } = yield* attaching(
     meter,
     Deferred.await(closing),

@@ -6,7 +6,6 @@ import { type RelayRequest, readAddress } from "../../adapters/relay/RelayTransp
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { type ProtocolId, protocols } from "../../provider/Protocols.ts";
-import type { UpstreamName } from "../config/GatewayOptions.ts";
 import { replayedWire, type Wire } from "./Wires.ts";
 
 /** Whether a request may be one to replay, by its method and its absolute address. The body of a POST decides. */
@@ -21,7 +20,7 @@ export const mayBeReplayed = (method: string, url: string): boolean => wireAt(me
  */
 export const replayPlan = (
   request: RelayRequest,
-  upstream: UpstreamName,
+  upstream: keyof typeof protocolOf,
   body: Json.JsonRecord | undefined,
 ): RelayPlan | undefined => {
   const wire = wireAt(request.method, request.url);
@@ -39,11 +38,11 @@ export const replayPlan = (
   };
 };
 
-const protocolOf: Readonly<Record<UpstreamName, ProtocolId>> = {
+const protocolOf = {
   openai: "openai-chat",
   anthropic: "anthropic-messages",
   gemini: "google-gemini",
-};
+} as const satisfies Readonly<Record<string, ProtocolId>>;
 
 const wireAt = (method: string, url: string): Wire | undefined => {
   const address = readAddress(url);
