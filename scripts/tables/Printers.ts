@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { connectMsDefault } from "../../src/client/ProviderClient.ts";
 import { defaultBudget } from "../../src/domain/RunFacts.ts";
 import { boundRows, toolRow, unsearched } from "../../src/gateway/routes/BoundRows.ts";
+import { type WireExample, wires } from "../../src/gateway/wires/Wires.ts";
 import { moveMarkdown, markdown as policy } from "../../src/policy/PolicyTable.ts";
 import * as Writes from "../../src/recorder/Writes.ts";
 import * as Clocks from "../../src/runtime/contract/Clocks.ts";
@@ -47,6 +48,7 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
     ["clients", clients],
     ["own-events", ownEvents],
     ["setups", setups],
+    ["wires", wireTable],
     ["bound", boundTable],
     ["writes", ([of = ""]) => writeTable(of)],
     ["seam-refusals", refusalTable],
@@ -56,6 +58,23 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
     ["cost", () => costTable(readFileSync(join(root, "docs/bench.md"), "utf8"))],
     ["example", ([path = ""]) => example(readFileSync(join(root, path), "utf8"))],
   ]);
+};
+
+/** The treatment of each wire, from the registry by which the gateway goes. */
+const wireTable = (): string =>
+  table(
+    ["wire", "requests, for example", "treatment", "note"],
+    wires.map(({ examples, name, note, reason, treatment }) => [
+      name,
+      examples.map(exampleWords).join(" · "),
+      reason === undefined ? treatment : `${treatment}: ${code(reason)}`,
+      note,
+    ]),
+  );
+
+const exampleWords = ({ body, method, target }: WireExample): string => {
+  const field = body === undefined ? "" : ` with ${code(`stream: ${body.stream}`)}`;
+  return `${code(`${method} ${target}`)}${field}`;
 };
 
 /** What binds a request to its provider's account, by protocol. */

@@ -67,8 +67,15 @@ export const classifyResponse = (response: ErrorResponse, context: ClassifyConte
         named,
         body,
       )
-    : complete({ kind: "protocol", reason: "not_a_stream" }, named, body);
+    : complete({ kind: "protocol", reason: "not_a_stream", ...pageCode(response) }, named, body);
 };
+
+/** A web page is told apart from other bodies that are no stream: it comes from a proxy or a sign-in page, whatever its type says. */
+const pageCode = ({ body, headers }: ErrorResponse): { readonly code?: string } =>
+  /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(RetryAfter.header(headers, "content-type") ?? "") ||
+  (typeof body === "string" && /^\s*<(?:!doctype html|html)\b/i.test(body))
+    ? { code: "text/html" }
+    : {};
 
 /**
  * Classifies the error inside a stream event of any of the four protocols.

@@ -43,6 +43,7 @@ import { type RequestServing, take } from "./Requests.ts";
 import { RouteMemory } from "./routes/RouteMemory.ts";
 import { addressOf } from "./routing/Address.ts";
 import * as Upstreams from "./upstream/Upstreams.ts";
+import { ReportedPaths } from "./wires/PassedStreams.ts";
 import { WorkerBus } from "./workers/WorkerBus.ts";
 
 /** A gateway that listens. */
@@ -118,14 +119,14 @@ const requestFibers = Effect.gen(function* () {
 const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const first = settingsOf(options);
   if (first instanceof GatewayError) return yield* first;
-  const meter = yield* TrafficMeter;
-  const processor = yield* closer;
+  const [meter, processor] = [yield* TrafficMeter, yield* closer];
   const upstreams = yield* Upstreams.make;
-  const [bodies, connections] = [new BodyStore(first.limits), yield* countedConnections(first.limits.maxConnections)];
+  const [bodies, reported, page] = [new BodyStore(first.limits), new ReportedPaths(), yield* pageIfAny];
+  const connections = yield* countedConnections(first.limits.maxConnections);
   let draining = false;
   const closing = yield* Deferred.make<void>();
   const [repeats, memory, owners] = [yield* SharedRepeats.make, new RouteMemory(), yield* ResponseOwners.make];
-  const [store, watch, page] = [yield* storeState, yield* PathWatch.make, yield* pageIfAny];
+  const [store, watch] = [yield* storeState, yield* PathWatch.make];
   const { attachments, cancels, serveSiblings } = yield* attaching(
     meter,
     Deferred.await(closing),
@@ -133,7 +134,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   );
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
     ...{ settings, attachments, cancels, bodies, connections, memory, meter },
-    ...{ owners, page, store, watch, reach: upstreams.reach },
+    ...{ owners, page, reported, store, watch, reach: upstreams.reach },
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats),

@@ -4,7 +4,7 @@
 import type { IncomingMessage } from "node:http";
 import { Cause, Effect, Exit, Scope } from "effect";
 import { mayBeRelayed, type RelayPlan, recogniseBody } from "../adapters/relay/RelayPlan.ts";
-import { headerOf, type RelayHeaders, type RelayRequest } from "../adapters/relay/RelayTransport.ts";
+import { headerOf, type RelayHeaders, type RelayRequest, readAddress } from "../adapters/relay/RelayTransport.ts";
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { attachWishOf } from "./attach/AttachWish.ts";
 import { type AttachingRequest, type RunServing, serveRun } from "./attach/RunHandler.ts";
@@ -25,8 +25,9 @@ import type { ResponseOwners } from "./owners/ResponseOwners.ts";
 import { guardedPass } from "./proxy/AccountPass.ts";
 import type { ClientResponse } from "./proxy/ClientResponse.ts";
 import { type Page, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
-import { pass } from "./proxy/PassHandler.ts";
+import { pass, type Unrecovered } from "./proxy/PassHandler.ts";
 import { type ProbeServing, probeOf, serveProbe } from "./proxy/Probes.ts";
+import { relay } from "./proxy/RelayHandler.ts";
 import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBody.ts";
 import { noSuchRoute, type RouteWish, wishOf } from "./routes/RouteWish.ts";
 import { type RouteServing, type Routing, routingOf } from "./routes/Routing.ts";
@@ -48,6 +49,9 @@ import { type Bytes, isEncoded } from "./upstream/ContentDecoding.ts";
 import { pairsOf } from "./upstream/Headers.ts";
 import { secretsOf } from "./upstream/Secrets.ts";
 import type { Upstream } from "./upstream/Upstream.ts";
+import type { ReportedPaths } from "./wires/PassedStreams.ts";
+import { mayBeReplayed, replayPlan } from "./wires/Replays.ts";
+import { type PassedReason, passedReasonAt } from "./wires/Wires.ts";
 
 /** What serving a request needs of the gateway. */
 export interface RequestServing
@@ -61,6 +65,8 @@ export interface RequestServing
   readonly reach: (server: UpstreamSettings) => Upstream;
   readonly bodies: BodyStore;
   readonly connections: Connections;
+  /** Paths of streams without recovery that the log has. */
+  readonly reported: ReportedPaths;
   readonly page: Page["Service"] | undefined;
   /** A shutdown has begun. */
   readonly draining: () => boolean;
@@ -161,11 +167,23 @@ const guarded = (
         ? through(request, { ...asked, isNaming }, client, serving)
         : refuse(AccountGuard.noSuchStored("Response"), upstream, client, serving),
     );
-  if (!isNaming && !mayBeRelayed(method, asked.url, asked.headers))
+  if (!isNaming && !mayBeRelayed(method, asked.url, asked.headers) && !mayBeKept(request, asked, serving.settings))
     return through(request, { ...asked, isNaming }, client, serving);
   return Effect.scoped(modelRequest(request, { ...asked, isNaming }, client, serving)).pipe(
     Effect.catchTag("BodyRefused", (error) => refuseBody(error, upstream, client, serving)),
   );
+};
+
+/** Whether a request may be replayed: a GET without a body, or a POST whose body says a length that may be kept. Others pass. */
+const mayBeKept = (
+  request: IncomingMessage,
+  { method, url }: Pick<RoutedRequest, "method" | "url">,
+  { limits }: Pick<GatewaySettings, "limits">,
+): boolean => {
+  if (!mayBeReplayed(method, url)) return false;
+  const length = request.headers["content-length"];
+  if (method === "GET") return !hasBody(request);
+  return length !== undefined && Number(length) <= limits.maxBodyBytes;
 };
 
 /** Files that browsers and crawlers ask of every server, and its root. They reach no provider. */
@@ -229,7 +247,7 @@ const modelRequest = Effect.fnUntraced(function* (
   const copy = yield* Scope.fork(yield* Effect.scope);
   const keeps = mayGoOn(asked, serving.settings);
   const given = { method, url, headers, body, tenant };
-  const recognising = recognised(given, { holder: asked.holder, isNaming: asked.isNaming, keeps }, serving);
+  const recognising = recognised(given, { ...asked, keeps }, serving);
   // What is known of the body is let go here: a run may take minutes.
   const routed = Effect.flatMap(
     recognising,
@@ -247,14 +265,17 @@ const modelRequest = Effect.fnUntraced(function* (
     if (routing === "unread") yield* unread(client);
     if (isElsewhere(asked)) return yield* refuse(noSuchRoute(asked.wish.pinned ?? ""), upstream, client, serving);
     serving.meter.count("passed_through");
-    const sent = { method, ...outgoing(asked), body, length: undefined };
-    return yield* pass(sent, upstream, client, passing(asked, serving));
+    const sent = { method, ...outgoing(asked), body: hasBody(request) ? body : undefined, length: undefined };
+    const reason = routing === "unread" ? "unread_body" : undefined;
+    return yield* pass(sent, upstream, client, passing(asked, serving), unrecovered(asked, serving, reason));
   }
   if ("message" in routing) return yield* refuse(routing, upstream, client, serving);
   serving.meter.count("relayed");
   yield* leftOut(routing);
   const options = asked.group === undefined ? serving.options : { ...serving.options, ...groupOf(asked) };
-  yield* serveRun(routing.plan, asked, client, { ...serving, options, routing });
+  const run = { ...serving, options, routing };
+  // No client attaches to a document that it can ask for again without a cost.
+  yield* routing.plan.isOpaque ? relay(routing.plan, asked, client, run) : serveRun(routing.plan, asked, client, run);
 });
 
 /** A request that names a route which only a model request has. */
@@ -288,10 +309,16 @@ const goesOn = new Derived(({ continueText, servers }: GatewaySettings): boolean
  */
 const recognised = Effect.fnUntraced(function* (
   request: RelayRequest & { readonly body: Bytes },
-  { holder, isNaming, keeps }: { readonly holder: Holder; readonly isNaming: boolean; readonly keeps: boolean },
+  {
+    holder,
+    isNaming,
+    keeps,
+    upstream,
+  }: Pick<RoutedRequest, "holder" | "isNaming" | "upstream"> & { readonly keeps: boolean },
   { bodies, owners }: RequestServing,
 ): Effect.fn.Return<Recognised | Refused | UnknownBody, BodyRefused, Scope.Scope> {
   const sent = request.body;
+  if (request.method === "GET") return bodiless(request, upstream);
   const unknown = <Why extends UnknownBody>(why: Why) => (isNaming ? AccountGuard.unreadBody : why);
   const encoding = headerOf(request.headers, "content-encoding") ?? "";
   const plain = isEncoded(encoding) ? yield* bodies.decoded(encoding, sent, holder) : sent;
@@ -302,10 +329,16 @@ const recognised = Effect.fnUntraced(function* (
   if (named === undefined) return AccountGuard.unreadBody;
   for (const { id, what } of named)
     if ((yield* owners.ownerOf(id, request.tenant)) === "other") return AccountGuard.noSuchStored(what);
-  const plan = recogniseBody(request, body.json);
+  const plan = recogniseBody(request, body.json) ?? replayPlan(request, upstream, body.json);
   if (plan === undefined) return "not_an_object";
   return { plan: keeps && plain !== sent ? { ...plan, plain } : plan, body };
 });
+
+const bodiless = (request: RelayRequest & { readonly body: Bytes }, upstream: UpstreamName) => {
+  const plan = replayPlan({ ...request, body: undefined }, upstream, undefined);
+  const body: KnownBody = { plain: request.body, json: {}, isOutline: false, mayBeParsed: true };
+  return plan === undefined ? "not_an_object" : { plan, body };
+};
 
 /** A model request, and what is known of its body. */
 interface Recognised {
@@ -338,7 +371,24 @@ const through = (
     asked.upstream,
     client,
     passing(asked, serving),
+    unrecovered(asked, serving),
   );
+};
+
+/**
+ * A POST that passes, in case its response streams.
+ *
+ * @param reason left out, the address says it
+ */
+const unrecovered = (
+  { headers, method, target, url }: RoutedRequest,
+  { reported }: Pick<RequestServing, "reported">,
+  reason?: PassedReason,
+): Unrecovered | undefined => {
+  if (method !== "POST") return undefined;
+  const path = (readAddress(url)?.pathname ?? "").replace(/\/+$/, "");
+  const found = reason ?? (mayBeRelayed(method, url, headers) ? "unknown_body" : passedReasonAt(path));
+  return { reason: found, target, reported };
 };
 
 /**

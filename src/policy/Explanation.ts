@@ -42,7 +42,28 @@ const waits = {
   cooldown: "It goes when the wait is over that the provider has announced.",
 } as const;
 
+/**
+ * Says in a clause what failed, for failures that only their code tells apart: nothing was sent for the first two, and the others are
+ * bodies that are not what their heads say. Undefined for any other code.
+ */
+export const codedWords = ({ code, kind }: Pick<Failure, "code" | "kind">): string | undefined =>
+  code === undefined || (kind !== "protocol" && kind !== "rejected") ? undefined : coded.get(code);
+
+const coded: ReadonlyMap<string, string> = new Map([
+  ["continuation_unbuildable", "no request could be made for the rest of the answer"],
+  ["resume_cursor_unreadable", "the place at which the answer goes on could not be read"],
+  ["text/html", "a web page came in place of the model provider's response"],
+  ["unknown_encoding", "the response came in a content encoding that is not known"],
+  ...["gzip", "deflate", "br", "zstd"].map(
+    (name) => [`not_${name}`, `the response's header says ${name}, and its body is not ${name}`] as const,
+  ),
+]);
+
+const sentenceCase = (words: string): string => words.replace(/^./, (letter) => letter.toUpperCase());
+
 const whatHappened = (failure: Failure, { delivery, progress, shown }: AttemptFacts): string => {
+  const words = codedWords(failure);
+  if (words !== undefined) return sentenceCase(words);
   // Facts may be given in part: what was shown has come.
   const isEmpty = progress === "none" && shown === "nothing";
   switch (failure.kind) {

@@ -181,10 +181,12 @@ export const rules = {
     action: "ask_user",
     asks: "what_next",
     because: (s) => textFacts(s),
-    sentence: ({ facts, tools }) =>
-      facts.shown === "nothing"
-        ? `the answer had begun. ${tools()} Repeating gives a new answer.`
-        : `a part of the answer had been shown. ${tools()} Repeating gives a new answer in its place.`,
+    sentence: ({ facts, tools }) => {
+      if (facts.shown === "nothing") return `the answer had begun. ${tools()} Repeating gives a new answer.`;
+      const shown =
+        facts.shown === "reasoning" ? "the model's thoughts, and nothing of its answer," : "a part of the answer";
+      return `${shown} had been shown. ${tools()} Repeating gives a new answer in its place.`;
+    },
   },
   credentials_refreshed: {
     action: "auto_retry_once",

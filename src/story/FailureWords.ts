@@ -105,7 +105,8 @@ const ends: Readonly<Record<string, string>> = {
  *
  * @param end its end
  */
-export const stopWords = ({ incidents, questions }: RunRecord, end: RunEnd): string | undefined => {
+export const stopWords = (record: RunRecord, end: RunEnd): string | undefined => {
+  const { incidents, questions } = record;
   if (end.state === "completed") return undefined;
   const own = ends[end.reason];
   if (own !== undefined) return own;
@@ -113,9 +114,18 @@ export const stopWords = ({ incidents, questions }: RunRecord, end: RunEnd): str
   const question = questions.findLast((it) => it.incident === end.incident);
   if (question?.answer !== undefined) return answered(question.answer, question);
   if (incident === undefined) return undefined;
-  if (incident.decision.action === "ask_user") return "it needed an answer, and there was no one to ask";
+  if (incident.decision.action === "ask_user")
+    return hadNoChoice(record, incident) ? noChoice : "it needed an answer, and there was no one to ask";
   return incident.decision.action === "do_not_retry" ? lowered(reasonOf(incident)) : undefined;
 };
+
+const noChoice = "no answer could have changed what its client has, so nobody was asked";
+
+/** Whether the run did not ask because every answer would have ended it in the same way. */
+const hadNoChoice = ({ evidence }: RunRecord, { attempt }: RunIncident): boolean =>
+  [...evidence.first, ...evidence.last].some(
+    (it) => it.attempt === attempt && it.event === "answer" && it.detail === "no_choice_matters",
+  );
 
 const answered = (answer: Choice, { answered_by }: QuestionRecord): string =>
   answered_by === "expiry"

@@ -177,6 +177,13 @@ describe("the end of a run", () => {
     assert.strictEqual(why(answered("person")), "a person answered “Stop”");
     assert.strictEqual(why(answered("expiry")), "its question was not answered in time, which takes “Stop”");
     assert.strictEqual(why(stoppedBy(asks.decision.rule, asks)), "it needed an answer, and there was no one to ask");
+    const noted = { attempt: 1, at_ms: 10, event: "answer", detail: "no_choice_matters" } as const;
+    const unasked = stoppedBy(asks.decision.rule, asks);
+    const evidence = { ...unasked.evidence, last: [...unasked.evidence.last, noted] };
+    assert.strictEqual(
+      why({ ...unasked, evidence }),
+      "no answer could have changed what its client has, so nobody was asked",
+    );
     const failure: Failure = { kind: "rejected", reason: "quota", status: 429 };
     const refused = Runs.broken("run_a", 1, 10, {
       provider: Runs.gpt,

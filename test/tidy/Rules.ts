@@ -98,7 +98,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["provider-model"],
   ],
   gateway: [
-    ["limits"],
+    ["limits", "wires"],
     ["clients", "workers"],
     ["config", "api", "log"],
     ["upstream"],

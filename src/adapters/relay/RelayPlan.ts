@@ -18,6 +18,8 @@ export interface RelayPlan {
   readonly protocol: WireProtocol;
   /** The response is a stream of server-sent events; else a document, which is recovered only until its head has left. */
   readonly streaming: boolean;
+  /** The response is a document of another kind than the protocol's messages, such as a token count: only its end is read. */
+  readonly isOpaque?: true;
   readonly provider: Provider;
   /** Every tool that the body exposes, with server-side state; the caller's own tools are `unknown` unless declared. */
   readonly tools: ReadonlyArray<ToolBoundary>;

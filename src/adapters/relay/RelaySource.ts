@@ -281,10 +281,11 @@ export class RelaySource implements PolledReader<RelayPart> {
       return;
     }
     const json = isJson(head);
-    const body = json || this.#options.plan.streaming ? textOf(chunks) : "";
+    const mayBePage = this.#options.plan.streaming || isHtml(head);
+    const body = json || mayBePage ? textOf(chunks) : "";
     const said = classifyResponse({ status: head.status, headers: recordOf(head.headers), body });
-    // A page where a stream was asked for comes from a proxy; a document of the protocol is a response all the same.
-    const isPage = this.#options.plan.streaming && !json && chunks.length > 0;
+    // A page comes from a proxy; a document of the protocol is a response all the same.
+    const isPage = mayBePage && !json && chunks.length > 0;
     if (said.kind !== "protocol" || isPage)
       throw relayError(this.#maskedFailure(said), this.#maskedRefusal({ head, body: chunks, whole }));
     if (json && body !== "" && Json.parse(body) === undefined) throw relayError({ kind: "truncated" });
@@ -297,7 +298,8 @@ export class RelaySource implements PolledReader<RelayPart> {
 
   #endOf(body: string): Observation {
     const { emptyIsFailure, plan } = this.#options;
-    return (emptyIsFailure && body !== "" ? emptyEnd(plan.protocol, body, plan.tolerance) : undefined) ?? documentEnd;
+    const isRead = emptyIsFailure && body !== "" && plan.isOpaque !== true;
+    return (isRead ? emptyEnd(plan.protocol, body, plan.tolerance) : undefined) ?? documentEnd;
   }
 
   /**
@@ -476,5 +478,7 @@ const plain = (head: RelayHead) => ({ status: head.status, headers: { "content-t
 const typeOf = (head: RelayHead): string => fieldOf(head.headers, "content-type") ?? "";
 
 const isEventStream = (head: RelayHead): boolean => /^\s*text\/event-stream\b/i.test(typeOf(head));
+
+const isHtml = (head: RelayHead): boolean => /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(typeOf(head));
 
 const isJson = (head: RelayHead): boolean => /^\s*application\/(?:[\w.-]+\+)?json\b/i.test(typeOf(head));

@@ -48,7 +48,7 @@ export const listCommand = Command.make(
       Flag.withDefault(false),
     ),
     limit: Flag.Int("limit").pipe(
-      Flag.withDescription("At most so many runs, the newest"),
+      Flag.withDescription(`At most so many runs, the newest; ${limitDefault} where it is left out`),
       Flag.withDefault(limitDefault),
       Flag.filter(
         (limit) => limit >= 1 && limit <= limitMax,
@@ -89,7 +89,11 @@ export const list = Effect.fn("cli.runs.list")(function* (options: ListOptions, 
   const { runs, more } = yield* pageOf(options, prices);
   if (options.json) {
     yield* Console.log(
-      JSON.stringify({ runs: runs.map(({ summary }) => summary), ...(more === undefined ? {} : { more }) }, null, 2),
+      JSON.stringify(
+        { runs: runs.map(({ summary }) => summary), limit: options.limit, cut: more !== undefined, more },
+        null,
+        2,
+      ),
     );
   } else if (runs.length > 0) {
     yield* Console.log(runTable(runs, screen, more));
@@ -112,12 +116,14 @@ const pricesOf = (config: Option.Option<string>): Effect.Effect<Prices, CommandF
 const pageOf = Effect.fnUntraced(function* ({ before, broken, limit, state }: ListOptions, prices: Prices) {
   const recorder = yield* RunRecorder;
   const asking = Option.isNone(before) && Option.isNone(state) ? yield* recorder.runs({ state: "asking", limit }) : [];
-  const newest = yield* recorder.runs({
-    limit,
+  // One more than is listed says whether there are more.
+  const found = yield* recorder.runs({
+    limit: limit + 1,
     broken,
     ...(Option.isSome(state) ? { state: state.value } : {}),
     ...(Option.isSome(before) ? { before: before.value } : {}),
   });
+  const newest = found.slice(0, limit);
   const first = new Set(asking.map(({ run_id }) => run_id));
   const others = newest.filter(({ run_id }) => !first.has(run_id));
   const orphans = others.some(({ state: is }) => is === "live" || is === "parked")
@@ -126,5 +132,5 @@ const pageOf = Effect.fnUntraced(function* ({ before, broken, limit, state }: Li
   const runs = [...asking, ...others].map(
     (record): RunRow => ({ summary: summaryOf(record, orphans, prices), status: statusOf(record, orphans) }),
   );
-  return { runs, more: newest.length === limit ? newest.at(-1)?.run_id : undefined };
+  return { runs, more: found.length > limit ? newest.at(-1)?.run_id : undefined };
 });

@@ -37,6 +37,8 @@ const permission: CodeMeaning = { failure: rejected("permission"), rank: 2 };
 const cancelled: CodeMeaning = { failure: { kind: "cancelled", by: "provider" }, rank: 2 };
 const invalid: CodeMeaning = { failure: rejected("invalid_request"), rank: 1 };
 const server: CodeMeaning = { failure: { kind: "server_error" }, rank: 1 };
+/** The request was not at fault: the type outranks the status, and `x-should-retry` beside it says that the gateway has retried. */
+const gaveUp: CodeMeaning = { failure: { kind: "server_error" }, rank: 4 };
 /** A request that this server can never serve, said in a sentence: it speaks before a status of 5xx and codes that say less. */
 const never: CodeMeaning = { failure: rejected("invalid_request"), rank: 4 };
 /** A request that is larger than a limit of its own account: a rate limit in form, and no wait makes it fit. */
@@ -147,6 +149,7 @@ const rows: ReadonlyArray<readonly [string, CodeMeaning, string]> = [
   ["AWS", invalid, "ValidationException SerializationException"],
   ["xAI", invalid, "invalid-argument"],
   ["Alibaba", invalid, "InvalidParameter InvalidParameter.DataInspection"],
+  ["a gateway of this package", gaveUp, "gateway_upstream_failed"],
   ["OpenAI", server, "server_error internal_server_error internal_error vector_store_timeout"],
   ["Anthropic", server, "api_error timeout_error"],
   ["google.rpc", server, "INTERNAL UNAVAILABLE DEADLINE_EXCEEDED UNKNOWN ABORTED DATA_LOSS"],

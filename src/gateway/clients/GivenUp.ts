@@ -10,7 +10,7 @@ import { isOutOfDescriptors } from "../limits/Descriptors.ts";
 import type { Treatment } from "./ClientRow.ts";
 import { codeOf, messageOf, quoting } from "./GivenUpWords.ts";
 import { saysPassing } from "./PassingWords.ts";
-import { saidBy } from "./ProviderWords.ts";
+import { pageOf, saidBy } from "./ProviderWords.ts";
 
 /**
  * What the client of a run that was given up is told: one plain sentence for a person, what broke (such as `ECONNREFUSED`), and
@@ -70,11 +70,13 @@ export const givenUp = (error: RelayInterrupted, request?: RelayRequest): GivenU
   const said = error.rule === "user_cancelled" ? undefined : saidBy(error, request);
   return {
     ...(said === undefined ? {} : { said }),
-    message: messageOf(error),
+    message: messageOf({ ...factsOf(error), page: pageOf(error.response, request) }),
     code,
     headers: [["x-should-retry", "false"], ...error.headers, ["x-recovery-code", code]],
   };
 };
+
+const factsOf = ({ attempts, failure, rule }: RelayInterrupted) => ({ attempts, failure, rule });
 
 /** What a repeat of that request is told from memory, with its age in whole seconds. */
 export const recalled = ({ ageMs, told }: Recalled): GivenUp => {

@@ -7,6 +7,7 @@
 import type { ProviderWords } from "../../adapters/relay/RelayRepeats.ts";
 import type { Rule } from "../../domain/Decision.ts";
 import type { Failure, FailureKind, RejectedReason } from "../../domain/Failure.ts";
+import { codedWords } from "../../policy/Explanation.ts";
 import { connectWords } from "../../story/PathWords.ts";
 import { saysPassing, withoutPassing } from "./PassingWords.ts";
 
@@ -15,6 +16,8 @@ export interface GivenUpFacts {
   readonly failure: Failure;
   readonly rule: Rule;
   readonly attempts: number;
+  /** A web page that came in place of a response, in a clause. */
+  readonly page?: string | undefined;
 }
 
 /**
@@ -54,10 +57,10 @@ export const quoting = (
 };
 
 /** The message: who says it, what broke, and why nothing more is tried. */
-export const messageOf = ({ attempts, failure, rule }: GivenUpFacts): string => {
+export const messageOf = ({ attempts, failure, page, rule }: GivenUpFacts): string => {
   const code = codeOf(failure);
   const named = code === failure.kind || saysPassing(code) ? "" : ` (${code})`;
-  const happened = `${speaker}${whatHappened(failure)}${named}.`;
+  const happened = `${speaker}${page ?? codedWords(failure) ?? whatHappened(failure)}${named}.`;
   const why = rule === "outage_too_long" ? tooLong(failure) : reasons[rule];
   const tries = attempts > 1 ? `${attempts} attempts were made.` : "";
   return [happened, why, saysPassing(tries) ? "" : tries, "Nothing more is tried."]

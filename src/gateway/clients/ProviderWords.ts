@@ -5,10 +5,11 @@
  */
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import type { ProviderWords, ToldRefusal } from "../../adapters/relay/RelayRepeats.ts";
-import { isNamed, type RelayRefusal, type RelayRequest } from "../../adapters/relay/RelayTransport.ts";
+import { fieldOf, isNamed, type RelayRefusal, type RelayRequest } from "../../adapters/relay/RelayTransport.ts";
 import { textOf } from "../../adapters/relay/WholeBody.ts";
 import * as Json from "../../domain/Json.ts";
 import * as ErrorBody from "../../failure/evidence/ErrorBody.ts";
+import { saysPassing, withoutPassing } from "./PassingWords.ts";
 import { credentialsOf, redact } from "./Redaction.ts";
 
 /** Maximum length of a quoted message, in UTF-16 code units. */
@@ -29,11 +30,41 @@ export const saidBy = (error: RelayInterrupted, request: RelayRequest | undefine
   if (bytes === undefined) return undefined;
   const credentials = request === undefined ? [] : credentialsOf(request);
   const text = textOf(bytes);
+  // A page under a status of success says nothing in the provider's name.
+  if (error.response !== undefined && isPage(error.response.head, text)) return undefined;
   const { code, message } = wordsOf(text);
   const quoted = message === undefined ? undefined : quotable(redact(message, credentials));
   const response = error.response === undefined ? undefined : refusalOf(error.response, text, credentials);
   return { message: quoted, code, response };
 };
+
+/** Maximum length of a quoted title, in UTF-16 code units. */
+export const titleCharactersMax = 80;
+
+/**
+ * The web page that came under a status of success, in a clause: its content type and its title, without words by which clients ask
+ * again. Undefined for any other response.
+ *
+ * @param request the client's, whose credentials are redacted
+ */
+export const pageOf = (response: RelayRefusal | undefined, request: RelayRequest | undefined): string | undefined => {
+  if (response === undefined) return undefined;
+  const text = textOf(response.body);
+  if (!isPage(response.head, text)) return undefined;
+  const type = /^\s*([\w.+-]{1,32}\/[\w.+-]{1,32})/.exec(fieldOf(response.head.headers, "content-type") ?? "")?.[1];
+  const typed = type === undefined || saysPassing(type) ? "" : ` (${type.toLowerCase()})`;
+  const [, inner = ""] = /<title[^>]{0,256}>([^<]{1,1024})/i.exec(text) ?? [];
+  const line = quotable(redact(inner, request === undefined ? [] : credentialsOf(request)));
+  const title = line === undefined ? undefined : withoutPassing(line.slice(0, titleCharactersMax).toWellFormed());
+  const clause = `a web page${typed} came in place of the model provider's response`;
+  return title === undefined ? clause : `${clause}, with the title "${title}"`;
+};
+
+const isPage = ({ headers, status }: RelayRefusal["head"], text: string): boolean =>
+  status >= 200 &&
+  status <= 299 &&
+  (/^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(fieldOf(headers, "content-type") ?? "") ||
+    /^\s*<(?:!doctype html|html)\b/i.test(text));
 
 /** The bytes of an error event that ended a run. */
 const eventOf = (cause: unknown): ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined => {
@@ -48,10 +79,10 @@ const wordsOf = (text: string): { readonly message: string | undefined; readonly
   const { codes, form, messages } = ErrorBody.read(failed === undefined ? (json ?? text) : { error: failed });
   const first = messages[0];
   // A page is no message to quote. A router passes its upstream's own error on as text inside its own.
-  const isPage = form === "text" && first?.trimStart().startsWith("<") === true;
+  const isMarkup = form === "text" && first?.trimStart().startsWith("<") === true;
   const inner = messages.map((it) => ErrorBody.parse(it)).find((it) => it !== undefined);
   return {
-    message: isPage ? undefined : inner === undefined ? first : (ErrorBody.read(inner).messages[0] ?? first),
+    message: isMarkup ? undefined : inner === undefined ? first : (ErrorBody.read(inner).messages[0] ?? first),
     code: codes.find((code) => /^[A-Za-z0-9][\w.-]{2,47}$/.test(code) && redact(code, []) === code),
   };
 };

@@ -30,6 +30,9 @@ export const attachHeader = "x-recovery-attach";
 /** The header that says at which byte of a run's response an attached one begins. */
 export const attachedHeader = "x-recovery-attached";
 
+/** The header of a response that streamed although its request was no run, with the reason. */
+export const passedHeader = "x-recovery-passed";
+
 /** The different words of such a header, in their order, without the blanks around them. */
 export const wordsOf = (headers: RelayHeaders, name: string): ReadonlySet<string> => {
   const given = valuesOf(headers, name);

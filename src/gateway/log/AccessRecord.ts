@@ -7,6 +7,7 @@ import { isWhole, type RelayEvent } from "../../adapters/relay/RelayReader.ts";
 import type { Rule } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import { dropOldest } from "../../domain/Limits.ts";
+import type { PassedReason } from "../wires/Wires.ts";
 
 /**
  * What became of a request. `from_memory`: a repeat of a run that had just been given up got the same refusal at once. `attached`: it was given
@@ -67,6 +68,8 @@ export interface AccessRecord {
   readonly memory_ms?: number;
   /** The request passed through although its address is a model's: its body has more beside its conversation than is read. */
   readonly unread?: true;
+  /** Why the request was no run although its response streamed, as in `x-recovery-passed`. */
+  readonly passed?: PassedReason;
   /** The byte of the run's response that an attached one begins at. */
   readonly attached_at?: number;
   /** Events and comments of the gateway's own that kept the client waiting. */
@@ -100,6 +103,7 @@ type Learned =
   | "code"
   | "refused"
   | "unread"
+  | "passed"
   | "memory_ms"
   | "attached_at";
 
@@ -229,6 +233,7 @@ export class Access {
       code,
       failure,
       memory_ms,
+      passed,
       refused,
       route,
       rule,
@@ -253,6 +258,7 @@ export class Access {
       code,
       refused,
       unread,
+      passed,
       memory_ms,
       attached_at,
       no_ops: this.#noOps === 0 ? undefined : this.#noOps,

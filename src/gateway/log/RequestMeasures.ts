@@ -36,6 +36,14 @@ const firstBytes: Labelled = (attributes) =>
     boundaries: secondsBoundaries,
   });
 
+/** Requests that were no run although their responses streamed, by the reason in `x-recovery-passed`. */
+const passed: Labelled = (attributes) =>
+  Metric.counter("stream_recovery.gateway.passed_streams", {
+    description: "Responses that streamed through the gateway without recovery",
+    incremental: true,
+    attributes,
+  });
+
 /** Events and comments of the gateway's own. */
 const noOps: Labelled = (attributes) =>
   Metric.counter("stream_recovery.gateway.no_ops", {
@@ -159,6 +167,7 @@ export const count = (record: AccessRecord): Effect.Effect<void> =>
       add(routed, 1, labels.has(by) ? by : { upstream: other, route: other, outcome });
     }
     if (record.first_ms !== undefined) add(firstBytes, record.first_ms / 1_000, { upstream, outcome });
+    if (record.passed !== undefined) add(passed, 1, { upstream, reason: record.passed });
     if (record.no_ops !== undefined) add(noOps, record.no_ops, { upstream });
     return Effect.void;
   });

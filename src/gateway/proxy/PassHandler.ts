@@ -4,6 +4,7 @@
 import { Context, Effect, Schema } from "effect";
 import { classify } from "../../failure/FailureClassifier.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
+import { passedHeader } from "../config/OwnHeaders.ts";
 import {
   askAgain,
   type FailureSeen,
@@ -15,6 +16,8 @@ import { labelsOf } from "../log/Defect.ts";
 import type { Refused } from "../routing/Admission.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 import type { PassedRequest, PassedResponse, Upstream } from "../upstream/Upstream.ts";
+import { isStream, type ReportedPaths } from "../wires/PassedStreams.ts";
+import type { PassedReason } from "../wires/Wires.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import { BodyRefused } from "./RequestBody.ts";
 
@@ -24,20 +27,30 @@ class PassFailed extends Schema.TaggedError<PassFailed>()("PassFailed", {
   error: Schema.Unknown,
 }) {}
 
+/** A POST that is no run. If its response streams, the client and the operator learn that nothing recovers it. */
+export interface Unrecovered {
+  readonly reason: PassedReason;
+  /** Path and query, as the client sent them. */
+  readonly target: string;
+  readonly reported: ReportedPaths;
+}
+
 /**
  * Passes a request through to its end.
  *
  * @param name whose words an error of ours is in
+ * @param unrecovered undefined for other methods than POST
  */
 export const pass = (
   request: PassedRequest,
   name: UpstreamName,
   client: ClientResponse,
   upstream: Upstream,
+  unrecovered?: Unrecovered,
 ): Effect.Effect<void> =>
   Effect.withFiber<void>((fiber) => {
     client.whenGone(() => fiber.interruptUnsafe(undefined, Context.empty()));
-    return passed(request, client, upstream).pipe(
+    return passed(request, client, upstream, unrecovered).pipe(
       Effect.catchTag("PassFailed", ({ error, reason }) => {
         const { code, kind: failure } = classify(error);
         client.access.learned({ code, failure });
@@ -54,7 +67,12 @@ export const pass = (
     );
   });
 
-const passed = Effect.fnUntraced(function* (request: PassedRequest, client: ClientResponse, upstream: Upstream) {
+const passed = Effect.fnUntraced(function* (
+  request: PassedRequest,
+  client: ClientResponse,
+  upstream: Upstream,
+  unrecovered: Unrecovered | undefined,
+) {
   const { body, head } = yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: (signal) => upstream.pass(request, signal),
@@ -63,10 +81,22 @@ const passed = Effect.fnUntraced(function* (request: PassedRequest, client: Clie
     ({ body }) => Effect.sync(() => void body.on("error", ignored).destroy()),
     { interruptible: true },
   );
-  client.head(head);
+  const streams = unrecovered !== undefined && isStream(head, request.url);
+  client.head(streams ? { ...head, headers: [...head.headers, [passedHeader, unrecovered.reason]] } : head);
+  if (streams) yield* report(unrecovered, client);
   yield* copied(body, client);
   yield* client.end;
 });
+
+const report = ({ reason, reported, target }: Unrecovered, { access }: ClientResponse): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    access.learned({ passed: reason });
+    // The log has a line for each unread body already.
+    const path = reason === "unread_body" ? undefined : reported.takeNew(target);
+    return path === undefined
+      ? Effect.void
+      : Effect.logWarning("a stream passes through without recovery", { path, reason });
+  });
 
 const copied = Effect.fnUntraced(function* (body: PassedResponse["body"], client: ClientResponse) {
   const chunks: AsyncIterator<Bytes> = body[Symbol.asyncIterator]();

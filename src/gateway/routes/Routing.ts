@@ -64,7 +64,8 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Effec
       return { method: given.method, url, headers, body: given.body, tenant: given.tenant };
     },
   };
-  if (list === undefined) {
+  // Routes are chosen by what a protocol says of a request.
+  if (list === undefined || plan.isOpaque === true) {
     if (wish.pinned !== undefined && wish.pinned !== first.id) return Effect.succeed(noSuchRoute(wish.pinned));
     const { options, plan: own, transport } = begun(first, undefined, asked);
     return Effect.succeed({ options, plan: own, transport, left_out: [] });

@@ -24,24 +24,32 @@ export const decoded = (
   read: () => Promise<ReadonlyArray<Bytes> | undefined>,
 ): AsyncIterable<Bytes> | undefined => {
   const decoder = decoderOf(encoding);
-  return decoder === undefined ? undefined : through(decoder, read);
+  return decoder === undefined ? undefined : through(decoder, encoding, read);
 };
 
 async function* through(
   decoder: Transform,
+  encoding: string,
   read: () => Promise<ReadonlyArray<Bytes> | undefined>,
 ): AsyncGenerator<Bytes> {
   const failed: Array<unknown> = [];
+  let hasDecoded = false;
   const source = Readable.from(chunks(read), { objectMode: true, highWaterMark: 1 });
   source.on("error", (error) => {
     failed.push(error);
     decoder.destroy(error);
   });
   try {
-    for await (const chunk of source.pipe(decoder)) yield chunk;
+    for await (const chunk of source.pipe(decoder)) {
+      hasDecoded = true;
+      yield chunk;
+    }
   } catch (error) {
     if (failed.length > 0) throw failed[0];
-    throw relayError(isCut(error) ? { kind: "truncated" } : { kind: "protocol", reason: "damaged_frame" });
+    if (isCut(error)) throw relayError({ kind: "truncated" });
+    // A body that is damaged later was encoded as its header says.
+    const code = hasDecoded ? {} : { code: `not_${encoding.trim().toLowerCase().replace(/^x-/, "")}` };
+    throw relayError({ kind: "protocol", reason: "damaged_frame", ...code });
   } finally {
     source.destroy();
     decoder.destroy();

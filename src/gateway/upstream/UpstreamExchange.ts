@@ -92,7 +92,7 @@ export class UpstreamExchange implements RelayExchange {
       // A refusal says enough by its status, and leaves as it came.
       if (head.status < 200 || head.status > 299) return head;
       // The next response would come in the same encoding.
-      throw relayError({ kind: "protocol", reason: "not_a_stream", retryable: false });
+      throw relayError({ kind: "protocol", reason: "not_a_stream", retryable: false, code: "unknown_encoding" });
     }
     this.#decoded = source[Symbol.asyncIterator]();
     return { ...head, headers: without(without(head.headers, "content-encoding"), "content-length") };

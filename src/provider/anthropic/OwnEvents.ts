@@ -4,7 +4,14 @@
  * Never an event that Messages does not have: the AI SDK's provider ends with an error at one before `message_start`. Measured
  * on 2026-11-22 with claude-code, opencode, copilot, pi and three SDKs.
  */
-import { endingOf, type GivenUpForm, type NoOp, type StreamEvent, told } from "../protocol/StreamEvent.ts";
+import {
+  documentType,
+  endingOf,
+  type GivenUpForm,
+  type NoOp,
+  type StreamEvent,
+  told,
+} from "../protocol/StreamEvent.ts";
 
 /** A ping as Anthropic sends it: all clients swallow it. */
 export const noOp: NoOp = () => ({ event: "ping", data: { type: "ping" } });
@@ -17,7 +24,7 @@ const failed = (message: string) => ({ type: "error", error: { type, message } }
 /** An error response of Messages. */
 export const document: GivenUpForm["document"] = (message, code) => ({
   type: "error",
-  error: { ...failed(message).error, ...told(code) },
+  error: { type: documentType, message, ...told(code) },
 });
 
 /** An error behind a start: opencode asks again where the error is the first event. */

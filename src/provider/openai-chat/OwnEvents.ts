@@ -5,7 +5,7 @@
  * Measured on 2026-11-22 with six agents and five SDKs.
  */
 import type * as Json from "../../domain/Json.ts";
-import { endingOf, type GivenUpForm, type NoOp, told } from "../protocol/StreamEvent.ts";
+import { documentType, endingOf, type GivenUpForm, type NoOp, told } from "../protocol/StreamEvent.ts";
 
 /**
  * A delta with nothing in it, of the response that has begun. The first one has the role, as a provider's first delta has: behind
@@ -28,7 +28,7 @@ const type = "invalid_request_error";
 
 /** An error response of Chat Completions. */
 export const document: GivenUpForm["document"] = (message, code) => ({
-  error: { message, type, param: null, code: type, ...told(code) },
+  error: { message, type: documentType, param: null, code: documentType, ...told(code) },
 });
 
 /** One error chunk. */

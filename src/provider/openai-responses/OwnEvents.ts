@@ -5,7 +5,7 @@
  * take for the whole. Measured on 2026-11-22 with codex, copilot, opencode, pi and four SDKs.
  */
 import * as Json from "../../domain/Json.ts";
-import { endingOf, type GivenUpForm, type NoOp, told } from "../protocol/StreamEvent.ts";
+import { documentType, endingOf, type GivenUpForm, type NoOp, told } from "../protocol/StreamEvent.ts";
 
 /**
  * A keep-alive as OpenAI sends it. It repeats the number of the last event, so that a client which asks for the rest of the
@@ -22,7 +22,7 @@ const type = "invalid_request_error";
 
 /** An error response of Responses. */
 export const document: GivenUpForm["document"] = (message, code) => ({
-  error: { message, type, param: null, code: type, ...told(code) },
+  error: { message, type: documentType, param: null, code: documentType, ...told(code) },
 });
 
 /** codex asks again for every code of `response.failed` but this one and a few that say what is not true. */

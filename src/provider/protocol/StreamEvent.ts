@@ -57,6 +57,12 @@ export const endingPauseMs = 200;
 export const told = (code: string | undefined): { readonly recovery_code?: string } =>
   code === undefined ? {} : { recovery_code: code };
 
+/**
+ * The type of an error response that the gateway writes itself. Clients decide by the status before a head, so the type can say that the
+ * request was not at fault. After a head they decide by the type, and each protocol has its own.
+ */
+export const documentType = "gateway_upstream_failed";
+
 /** An event as the bytes of a stream have it. */
 export const written = ({ data, event }: StreamEvent): string =>
   `${event === undefined ? "" : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`;

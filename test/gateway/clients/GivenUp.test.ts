@@ -90,9 +90,9 @@ describe("the words of a run that was given up", () => {
       assert.deepInclude(document, {
         error: {
           message: told.message,
-          type: "invalid_request_error",
+          type: "gateway_upstream_failed",
           param: null,
-          code: "invalid_request_error",
+          code: "gateway_upstream_failed",
           recovery_code: code,
         },
       });

@@ -323,7 +323,7 @@ describe("Gateway, how a broken response ends", () => {
       const upstream = yield* serverOf((_, response) => void response.write("{", () => response.destroy()));
       const { gateway } = yield* front(upstream);
       const socket = connect(gateway.port, "127.0.0.1");
-      socket.write(ask("1.1", "/v1/models"));
+      socket.write(ask("1.1", "/v1/files"));
       const read = yield* readAll(socket);
       assert.deepStrictEqual([read.end, read.text.slice(-7)], ["FIN", "\n{\r\n1\r\n"]);
     }),
@@ -337,7 +337,7 @@ describe("Gateway, how a broken response ends", () => {
         Effect.gen(function* () {
           const { gateway } = yield* front(upstream, { limits: { drainMs: 1 } });
           socket = connect(gateway.port, "127.0.0.1");
-          socket.write(ask("1.1", "/v1/models"));
+          socket.write(ask("1.1", "/v1/files"));
           yield* Effect.callback<void>((resume) => void socket?.once("data", () => resume(Effect.void)));
           return yield* Effect.forkDetach(readAll(socket), { startImmediately: true });
         }),

@@ -20,6 +20,7 @@ import { TrafficMeter } from "../../../src/gateway/proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "../../../src/gateway/Requests.ts";
 import { RouteMemory } from "../../../src/gateway/routes/RouteMemory.ts";
 import type { Upstream } from "../../../src/gateway/upstream/Upstream.ts";
+import { ReportedPaths } from "../../../src/gateway/wires/PassedStreams.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
@@ -89,13 +90,13 @@ const shownThenBroken = () => {
 };
 
 const stages: Readonly<Record<string, readonly [path: string, change: Change]>> = {
-  "the check of a shutdown": ["/v1/models", (desk) => ({ ...desk, draining: broken })],
+  "the check of a shutdown": ["/v1/files", (desk) => ({ ...desk, draining: broken })],
   "the settings": [
-    "/v1/models",
+    "/v1/files",
     (desk) => ({ ...desk, settings: { ...desk.settings, upstreams: Object.freeze({}) as never } }),
   ],
   "the meter, at a refusal": ["http://elsewhere/", changedMeter({ count: broken })],
-  "the meter, at a request that passes": ["/v1/models", changedMeter({ count: broken })],
+  "the meter, at a request that passes": ["/v1/files", changedMeter({ count: broken })],
   "the meter, at a model request": ["/v1/chat/completions", changedMeter({ count: broken })],
   "an observer of the run": ["/v1/chat/completions", changedMeter({ opened: broken, closed: broken, changed: broken })],
   "the store of bodies": [
@@ -107,14 +108,14 @@ const stages: Readonly<Record<string, readonly [path: string, change: Change]>> 
       })(desk.settings.limits),
     }),
   ],
-  "the way to a provider, at once": ["/v1/models", passing(broken)],
-  "the way to a provider, later": ["/v1/models", passing(async () => broken())],
+  "the way to a provider, at once": ["/v1/files", passing(broken)],
+  "the way to a provider, later": ["/v1/files", passing(async () => broken())],
   "a passed head that cannot be written": [
-    "/v1/models",
+    "/v1/files",
     passing(async () => ({ head: { ...head, status: 7 }, body: Readable.from([]) })),
   ],
   "a passed body": [
-    "/v1/models",
+    "/v1/files",
     passing(async () => ({
       head,
       body: Readable.from(
@@ -125,7 +126,7 @@ const stages: Readonly<Record<string, readonly [path: string, change: Change]>> 
       ),
     })),
   ],
-  "a passed body of no bytes": ["/v1/models", passing(async () => ({ head, body: Readable.from([{}]) }))],
+  "a passed body of no bytes": ["/v1/files", passing(async () => ({ head, body: Readable.from([{}]) }))],
   "the opening of an exchange": [
     "/v1/chat/completions",
     (desk) => ({ ...desk, options: { ...desk.options, transport: { open: broken } } }),
@@ -173,6 +174,7 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
       bodies: new BodyStore(settings().limits),
       connections: new Connections(settings().limits.maxConnections),
       memory: new RouteMemory(),
+      reported: new ReportedPaths(),
       owners: { keep: () => undefined, ownerOf: () => Effect.succeed("unknown" as const) },
       meter,
       page: undefined,
@@ -233,13 +235,13 @@ describe("a defect behind a request", () => {
         passing(async () => ({ head, body: Readable.from(["x"]) })),
         (client) => Object.assign(client, { head: () => Effect.runSync(client.end) }),
       );
-      yield* asked(late.port, "/v1/models");
+      yield* asked(late.port, "/v1/files");
       assert.include(late.logged.join("\n"), "a defect ended a request");
       const headless = yield* served(
         (desk) => desk,
         (client) => Object.assign(client, { head: broken, refuse: broken }),
       );
-      assert.strictEqual(yield* asked(headless.port, "/v1/models"), "broken");
+      assert.strictEqual(yield* asked(headless.port, "/v1/files"), "broken");
       assert.include(headless.logged.join("\n"), "a defect ended a request");
     }),
   );
@@ -275,7 +277,7 @@ describe("a response that cannot be written as it came", () => {
         const { url } = yield* front(yield* raw(reply));
         const chat = { body: JSON.stringify(bodies["openai-chat"]) };
         for (const got of [
-          yield* Effect.promise(() => send(`${url}/v1/models`)),
+          yield* Effect.promise(() => send(`${url}/v1/files`)),
           yield* Effect.promise(() => send(`${url}/v1/chat/completions`, chat)),
         ]) {
           assert.strictEqual(got.status, 403);

@@ -116,7 +116,7 @@ describe("Gateway, a provider that goes away", () => {
     Effect.gen(function* () {
       const world = yield* gated(undefined);
       yield* world.gate.close;
-      const models = yield* Effect.promise(() => send(`${world.url}/v1/models`));
+      const models = yield* Effect.promise(() => send(`${world.url}/v1/files`));
       assert.strictEqual(models.status, 502);
       assert.isTrue(
         Context.get(world.services, Paths)

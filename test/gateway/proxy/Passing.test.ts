@@ -29,7 +29,7 @@ describe("a request that passes through and does not arrive", () => {
     Effect.gen(function* () {
       const { port } = yield* withoutTls;
       const gateway = yield* front(`https://127.0.0.1:${port}`);
-      const got = yield* Effect.promise(() => send(`${gateway.url}/v1/models`));
+      const got = yield* Effect.promise(() => send(`${gateway.url}/v1/files`));
       assert.strictEqual(got.status, 502);
       assert.match(got.text, /could not be reached \(ERR_SSL_[A-Z_]+\)/);
     }),
@@ -46,11 +46,11 @@ describe("a request that passes through and does not arrive", () => {
           { name: "bad", url: `${provider}/v1`, headers: [], proxy: way("a:hunter2") },
         ],
       });
-      const bad = yield* Effect.promise(() => send(`${gateway.url}/u/bad/v1/models`));
+      const bad = yield* Effect.promise(() => send(`${gateway.url}/u/bad/v1/files`));
       assert.strictEqual(bad.status, 502);
       assert.match(bad.text, /could not be reached \(PROXY_407\)/);
       assert.notInclude(bad.text, "hunter2");
-      const good = yield* Effect.promise(() => send(`${gateway.url}/u/good/v1/models`));
+      const good = yield* Effect.promise(() => send(`${gateway.url}/u/good/v1/files`));
       assert.strictEqual(good.text, "models");
     }),
   );
@@ -62,7 +62,7 @@ describe("a request that passes through and does not arrive", () => {
         named: [{ name: "far", url: "https://provider.test/v1", headers: [], proxy: Redacted.make(proxy.url) }],
       });
       const controller = new AbortController();
-      const asked = fetch(`${gateway.url}/u/far/v1/models`, { signal: controller.signal }).catch(() => undefined);
+      const asked = fetch(`${gateway.url}/u/far/v1/files`, { signal: controller.signal }).catch(() => undefined);
       yield* until(() => proxy.asked.length === 1);
       controller.abort();
       yield* Effect.promise(() => asked);

@@ -199,9 +199,9 @@ describe("Gateway, what it leaves as it is", () => {
       const { at, seen } = yield* answering(["Content-Type", "application/json", "Content-Length", "2"], "{}");
       const { runs, url } = yield* front(at);
       const asked = [
-        { method: "GET", path: "/v1/models?limit=2" },
+        { method: "GET", path: "/v1/files?limit=2" },
         { method: "DELETE", path: "/v1/files/1" },
-        { method: "POST", path: "/v1/embeddings", body: '{"input":"x"}' },
+        { method: "POST", path: "/v1/moderations", body: '{"input":"x"}' },
         { method: "PUT", path: "/anything/else", body: "no json" },
         { method: "POST", path: "/v1/chat/completions", body: "no json" },
         { method: "POST", path: "/v1/files", body: Buffer.alloc(300_000, 7) },
@@ -231,10 +231,10 @@ describe("Gateway, what it leaves as it is", () => {
         response.write("{", () => response.destroy());
       });
       const { url } = yield* front(at);
-      const got = yield* Effect.promise(() => send(`${url}/v1/models`));
+      const got = yield* Effect.promise(() => send(`${url}/v1/files`));
       assert.isTrue(got.broken);
       const gone = yield* front("http://127.0.0.1:1");
-      assert.strictEqual((yield* Effect.promise(() => send(`${gone.url}/v1/models`))).status, 502);
+      assert.strictEqual((yield* Effect.promise(() => send(`${gone.url}/v1/files`))).status, 502);
     }),
   );
 

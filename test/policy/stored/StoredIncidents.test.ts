@@ -71,7 +71,11 @@ describe("L9 an incident that is stored", () => {
   it("by version 2 has the sentence that was stored with it", () => {
     for (const line of linesOf("2")) {
       const { decision, facts, failure, message } = read(JSON.parse(line));
-      assert.strictEqual(explain(decision, failure, facts), message);
+      const said = explain(decision, failure, facts);
+      // Version 2 called thoughts a part of the answer.
+      const before = said.replace("the model's thoughts, and nothing of its answer,", "a part of the answer");
+      assert.strictEqual(before, message);
+      assert.strictEqual(before !== said, decision.rule === "text_shown" && facts.shown === "reasoning");
     }
   });
 

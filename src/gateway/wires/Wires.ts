@@ -1,0 +1,232 @@
+/**
+ * Lists the wires that clients send through the gateway, with the treatment of each. docs/gateway.md prints this table, and a test plays
+ * its examples.
+ *
+ * Requests to a model are recognised by their protocols (`RelayPlan`). The paths here recognise the rest: documents that are replayed,
+ * and wires that pass through.
+ */
+import { type ProtocolId, protocols } from "../../provider/Protocols.ts";
+
+/**
+ * Reasons why a POST whose response streams is no run. `unknown_path`: this table does not have its path. `unknown_format`: the gateway
+ * has no decoder for the wire. `other_api`: the API is not a model's. `unknown_body`: the path is a model's and the body is not.
+ * `unread_body`: the body has more beside its conversation than the gateway reads.
+ */
+export const passedReasons = ["unknown_path", "unknown_format", "other_api", "unknown_body", "unread_body"] as const;
+
+/** One of these words. */
+export type PassedReason = (typeof passedReasons)[number];
+
+/** A request of a wire. */
+export interface WireExample {
+  readonly method: "GET" | "POST";
+  readonly target: string;
+  /** The field of the body that decides. */
+  readonly body?: { readonly stream: boolean };
+}
+
+/** A row of the table. */
+export interface Wire {
+  readonly name: string;
+  readonly examples: ReadonlyArray<WireExample>;
+  /** `replayed`: a run whose response is one document. `passed`: sent once. `refused`: not sent. */
+  readonly treatment: "recovered" | "replayed" | "passed" | "refused";
+  /** The word of `x-recovery-passed`, if the wire passes. */
+  readonly reason?: PassedReason;
+  readonly note: string;
+  /** Ends of paths, because proxies and compatible servers put prefixes in front. Left out for wires that a protocol recognises. */
+  readonly path?: RegExp;
+  /** The protocol in whose form errors are written; left out, the one of the upstream. */
+  readonly protocol?: ProtocolId;
+}
+
+const post = (target: string, stream?: boolean): WireExample => ({
+  method: "POST",
+  target,
+  ...(stream === undefined ? {} : { body: { stream } }),
+});
+
+const get = (target: string): WireExample => ({ method: "GET", target });
+
+const addresses: Readonly<Record<ProtocolId, ReadonlyArray<WireExample>>> = {
+  "anthropic-messages": [post("/v1/messages", true)],
+  "openai-chat": [post("/v1/chat/completions", true), post("/openai/deployments/D/chat/completions", true)],
+  "openai-responses": [post("/v1/responses", true)],
+  "google-gemini": [
+    post("/v1beta/models/M:streamGenerateContent?alt=sse"),
+    post("/v1/projects/P/locations/L/publishers/google/models/M:streamGenerateContent?alt=sse"),
+  ],
+};
+
+const recovered: ReadonlyArray<Wire> = protocols.ids.map((id) => ({
+  name: protocols.get(id).name,
+  examples: addresses[id],
+  treatment: "recovered",
+  note: "",
+}));
+
+const untilFirstByte = "until its first byte reaches the client";
+
+const replayed: ReadonlyArray<Wire> = [
+  {
+    name: "Embeddings",
+    examples: [post("/v1/embeddings")],
+    treatment: "replayed",
+    note: untilFirstByte,
+    path: /\/embeddings$/,
+    protocol: "openai-chat",
+  },
+  {
+    name: "Gemini embeddings and token counts",
+    examples: [post("/v1beta/models/M:embedContent"), post("/v1beta/models/M:countTokens")],
+    treatment: "replayed",
+    note: untilFirstByte,
+    path: /\/models\/[^/]+:(?:embedContent|batchEmbedContents|countTokens)$/,
+    protocol: "google-gemini",
+  },
+  {
+    name: "Anthropic token counts",
+    examples: [post("/v1/messages/count_tokens")],
+    treatment: "replayed",
+    note: untilFirstByte,
+    path: /\/messages\/count_tokens$/,
+    protocol: "anthropic-messages",
+  },
+  {
+    name: "Responses token counts and compaction",
+    examples: [post("/v1/responses/input_tokens"), post("/v1/responses/compact")],
+    treatment: "replayed",
+    note: untilFirstByte,
+    path: /\/responses\/(?:input_tokens|compact)$/,
+    protocol: "openai-responses",
+  },
+  {
+    name: "Completions and FIM as one document",
+    examples: [post("/v1/completions"), post("/v1/fim/completions", false)],
+    treatment: "replayed",
+    note: untilFirstByte,
+    path: /(?<!\/chat)\/completions$/,
+    protocol: "openai-chat",
+  },
+  {
+    name: "Models",
+    examples: [get("/v1/models"), get("/v1/models/M")],
+    treatment: "replayed",
+    note: untilFirstByte,
+    path: /\/models(?:\/[^/:]+)?$/,
+  },
+];
+
+const passes: ReadonlyArray<Wire> = [
+  {
+    name: "Code Assist (gemini-cli with a Google login)",
+    examples: [post("/v1internal:streamGenerateContent?alt=sse")],
+    treatment: "passed",
+    reason: "unknown_format",
+    note: "each event is an envelope around Gemini's",
+    path: /\/v1internal:\w+$/,
+  },
+  {
+    name: "Gemini as a JSON array",
+    examples: [post("/v1beta/models/M:streamGenerateContent")],
+    treatment: "passed",
+    reason: "unknown_format",
+    note: "`alt=sse` is missing, so the response has no events",
+    path: /\/models\/[^/]+:\w+$/,
+  },
+  {
+    name: "Gemini Interactions",
+    examples: [post("/v1beta/interactions", true)],
+    treatment: "passed",
+    reason: "unknown_format",
+    note: "the client can resume by `last_event_id`",
+    path: /\/interactions(?:\/[^/]+)*$/,
+  },
+  {
+    name: "Completions and FIM as a stream",
+    examples: [post("/v1/completions", true), post("/v1/fim/completions", true), post("/v1/complete", true)],
+    treatment: "passed",
+    reason: "unknown_format",
+    note: "",
+    path: /\/(?:completions|complete)$/,
+  },
+  {
+    name: "Ollama's own API",
+    examples: [post("/api/chat"), post("/api/generate")],
+    treatment: "passed",
+    reason: "unknown_format",
+    note: "lines of JSON; its `/v1` is recovered",
+    path: /\/api\/(?:chat|generate)$/,
+  },
+  {
+    name: "Cohere",
+    examples: [post("/v2/chat", true)],
+    treatment: "passed",
+    reason: "unknown_format",
+    note: "",
+    path: /\/v[12]\/chat$/,
+  },
+  {
+    name: "Bedrock",
+    examples: [post("/model/M/converse-stream"), post("/model/M/invoke-with-response-stream")],
+    treatment: "passed",
+    reason: "unknown_format",
+    note: "binary frames; a signature expires",
+    path: /\/model\/[^/]+\/(?:converse|invoke)(?:-\w+)*$/,
+  },
+  {
+    name: "A stored response",
+    examples: [get("/v1/responses/ID?stream=true&starting_after=7")],
+    treatment: "passed",
+    note: "read by GET. A streaming POST with `background: true` is recovered by its cursor and never sent twice",
+  },
+  {
+    name: "Audio, images, videos, files, batches, threads",
+    examples: [post("/v1/audio/speech"), post("/v1/images/generations", true), post("/v1/files")],
+    treatment: "passed",
+    reason: "other_api",
+    note: "",
+    path: /\/v1\/(?:audio|images|videos|files|uploads|batches|threads|realtime)(?:\/[^/]+)*$/,
+  },
+  {
+    name: "MCP and A2A",
+    examples: [post("/mcp"), post("/a2a")],
+    treatment: "passed",
+    reason: "other_api",
+    note: "",
+    path: /\/(?:mcp|a2a)$/,
+  },
+  {
+    name: "Any other path",
+    examples: [post("/v1/other", true)],
+    treatment: "passed",
+    reason: "unknown_path",
+    note: "",
+  },
+];
+
+const upgrades: Wire = {
+  name: "WebSocket: Responses, Realtime, Gemini Live",
+  examples: [get("/v1/responses"), get("/v1/realtime")],
+  treatment: "refused",
+  note: "with 426 for every upgrade; clients of Responses fall back to HTTP",
+};
+
+/** The table. */
+export const wires: ReadonlyArray<Wire> = [...recovered, ...replayed, ...passes, upgrades];
+
+/**
+ * Finds the row of a request whose response is a document that changes nothing at the provider.
+ *
+ * @param path without slashes at its end
+ */
+export const replayedWire = (method: string, path: string): Wire | undefined =>
+  replayed.find((wire) => wire.examples[0]?.method === method && wire.path?.test(path) === true);
+
+/**
+ * Says why a POST passes through, by its path.
+ *
+ * @param path without slashes at its end
+ */
+export const passedReasonAt = (path: string): PassedReason =>
+  passes.find((wire) => wire.path?.test(path) === true)?.reason ?? "unknown_path";
