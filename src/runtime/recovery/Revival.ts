@@ -169,7 +169,8 @@ export const restore = <P, E, R>(
     { ...(last?.run ?? fresh), waited_ms: record.waited_ms ?? 0 },
     Tokens.inputOf(record.attempts.map(({ facts }) => facts)),
   );
-  const isSent = ({ facts, seam }: RunRecord["attempts"][number]) => seam !== undefined && facts.delivery !== "not_sent";
+  const isSent = ({ facts, seam }: RunRecord["attempts"][number]) =>
+    seam !== undefined && facts.delivery !== "not_sent";
   run.seams?.restored(record.attempts.filter(isSent).length);
   if (run.routes !== undefined) run.goesBy(run.routes.restored(record));
   const attempts = record.attempts.map((attempt) => attemptOf(run, record, attempt, cursor));
