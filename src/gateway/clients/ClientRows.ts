@@ -155,9 +155,9 @@ const sdks: ReadonlyArray<ClientRow> = [
   row(
     {
       name: "ai-sdk",
-      marks: "user agent `ai-sdk…`, `ai/… ai-sdk…`",
+      marks: "`ai-sdk` in the user agent",
       measured: "ai 7.0.173, cline 3.0.65",
-      matches: agent(/^(?:ai\/\S+ )?ai-sdk\b/),
+      matches: agent(/\bai-sdk\b/),
     },
     told,
   ),
@@ -205,8 +205,8 @@ const sdks: ReadonlyArray<ClientRow> = [
   row(
     {
       name: "sdk-agent",
-      marks: "`ai-sdk` behind another user agent, or header `x-goog-api-client: google-genai-sdk/…`",
-      matches: either(agent(/\bai-sdk\b/), header("x-goog-api-client", /^google-genai-sdk\//)),
+      marks: "header `x-goog-api-client: google-genai-sdk/…` below another user agent",
+      matches: header("x-goog-api-client", /^google-genai-sdk\//),
     },
     // The agent is unknown and may retry after a break, so its first one must look as it does without the gateway.
     mending,

@@ -39,7 +39,7 @@ const seen: ReadonlyArray<readonly [client: string, headers: Headers]> = [
   ["google-genai-sdk", agent("google-genai-sdk/3.1.0 gl-node/v24.21.0")],
   ["sdk-agent", { "user-agent": "Mozilla/5.0", "x-goog-api-client": "google-genai-sdk/3.1.0 gl-web/" }],
   ["sdk-agent", { "user-agent": "an-agent/1", "x-goog-api-client": "google-genai-sdk/3.1.0 gl-node/v24.21.0" }],
-  ["sdk-agent", agent("an-agent/1 ai-sdk/openai/4.0.118 ai-sdk/provider-utils/5.0.30 runtime/node.js/24")],
+  ["ai-sdk", agent("an-agent/1 ai-sdk/openai/4.0.118 ai-sdk/provider-utils/5.0.30 runtime/node.js/24")],
   ["openai-sdk", agent("AsyncOpenAI/Python 2.8.0")],
   ["openai-sdk", agent("AsyncAzureOpenAI/Python 2.8.0")],
   ["anthropic-sdk", agent("AsyncAnthropic/Python 0.75.0")],

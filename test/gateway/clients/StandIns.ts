@@ -170,13 +170,12 @@ const pi = [
   standIn("anthropic-messages", "pi, anthropic", piAgent, newerPiRule),
 ];
 
-/** An agent that the table does not know, over an SDK that it does: it retries like pi. */
+/** An agent that the table does not know, over an SDK that says so in a header: it retries like pi. */
 const unknownAgents = [
   standIn("openai-chat", "unknown over OpenAI's SDK", "an-agent/1.0", {
     ...newerPiRule,
     headers: { "x-stainless-lang": "js", "x-stainless-retry-count": "0" },
   }),
-  standIn("openai-chat", "unknown over the AI SDK", "an-agent/1.0 ai-sdk/openai-compatible/3.0.92", newerPiRule),
   standIn("google-gemini", "unknown over Google's SDK", "an-agent/1.0", {
     ...newerPiRule,
     headers: { "x-goog-api-client": "google-genai-sdk/3.1.0 gl-node/v24.21.0" },
