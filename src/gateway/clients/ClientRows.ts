@@ -108,7 +108,7 @@ const agents: ReadonlyArray<ClientRow> = [
       matches: agent(/^opencode\/[^/ ]+\/\d/),
     },
     // It asks again behind a cut and behind an error event, and both times it keeps the text that it has shown.
-    told,
+    { ...told, ...byStatus },
   ),
   row(
     { name: "opencode", marks: "user agent `opencode/…`", measured: "1.18.33", matches: agent(/^opencode\//) },
