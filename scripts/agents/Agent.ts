@@ -43,6 +43,8 @@ export interface Agent {
   readonly name: string;
   /** Its package, for the version. */
   readonly packageName: string;
+  /** The platform of its package, as Install.ts names it, if that is built for one alone; elsewhere the agent is not run. */
+  readonly platform?: string;
   readonly protocol: ProtocolId;
   /** The agent's own tool that runs a shell command. */
   readonly shell: Shell;

@@ -9,7 +9,7 @@ import { continueCli } from "./clients/Continue.ts";
 import { copilotAnthropic, copilotChat, copilotResponses } from "./clients/Copilot.ts";
 import { langGraph, mastra, openAiAgents, toolLoopAgent } from "./clients/Framework.ts";
 import { geminiCli } from "./clients/GeminiCli.ts";
-import { openCodeAnthropic, openCodeChat, openCodeResponses } from "./clients/OpenCode.ts";
+import { openCode2, openCodeAnthropic, openCodeChat, openCodeResponses } from "./clients/OpenCode.ts";
 import { piAnthropic, piChat, piResponses } from "./clients/Pi.ts";
 import { qwenCode } from "./clients/QwenCode.ts";
 
@@ -20,6 +20,7 @@ export const agents: ReadonlyArray<Agent> = [
   openCodeChat,
   openCodeResponses,
   openCodeAnthropic,
+  ...openCode2,
   geminiCli,
   qwenCode,
   piChat,

@@ -17,8 +17,11 @@ const viewMs = 20_000;
 /** Where the agents are installed. */
 export const modules = join(folder, "node_modules");
 
-/** The version of a package that is pinned here. */
-export const pinned = (name: string): string | undefined => manifest(join(folder, "package.json")).dependencies?.[name];
+/** The version of a package that is pinned here. The builds for one platform are optional: others do without them. */
+export const pinned = (name: string): string | undefined => {
+  const { dependencies, optionalDependencies } = manifest(join(folder, "package.json"));
+  return dependencies?.[name] ?? optionalDependencies?.[name];
+};
 
 /**
  * Installs the agents in their pinned versions, if they are missing or have other ones. Install scripts do not run: the programs inside
@@ -66,4 +69,5 @@ const manifest = (file: string) =>
   JSON.parse(readFileSync(file, "utf8")) as {
     readonly version: string;
     readonly dependencies?: Readonly<Record<string, string>>;
+    readonly optionalDependencies?: Readonly<Record<string, string>>;
   };

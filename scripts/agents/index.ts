@@ -10,7 +10,7 @@ import { parseArgs } from "node:util";
 import type { Agent } from "./Agent.ts";
 import { agents } from "./Agents.ts";
 import { type Fault, faultsOf, type Measure } from "./Faults.ts";
-import { install, installed, installNewest, modules, newest, pinned } from "./Install.ts";
+import { install, installed, installNewest, modules, newest, pinned, platformOf } from "./Install.ts";
 import { enterNamespace, environmentOf, isInside, isolation } from "./Isolation.ts";
 import type { Cell } from "./Letter.ts";
 import { successorsOf } from "./Successors.ts";
@@ -178,7 +178,10 @@ const read = (args: ReadonlyArray<string>): Asked | string => {
     if (!Number.isInteger(concurrency) || concurrency < 1)
       return `--concurrency: expected a number from 1, got "${values.concurrency}"`;
     return {
-      agents: agents.filter(({ name }) => only.length === 0 || only.some((it) => name.startsWith(it))),
+      agents: agents.filter(
+        ({ name, platform = platformOf() }) =>
+          platform === platformOf() && (only.length === 0 || only.some((it) => name.startsWith(it))),
+      ),
       ways: ways.filter((way) => wayNames.length === 0 || wayNames.includes(way)),
       faults: faultsOf(measure, seconds).filter(({ title }) => title.includes(values.fault ?? "")),
       newest: values.newest === true,

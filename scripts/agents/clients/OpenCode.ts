@@ -1,5 +1,5 @@
 /**
- * Runs opencode: `opencode run`, with providers of its own in `opencode.json`.
+ * Runs opencode 1 and 2: `opencode run`, with providers of its own in `opencode.json`. Version 2 reads the configuration of version 1.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -15,17 +15,52 @@ const packages = {
 /** Its names for the providers. */
 const providers = { "openai-chat": "server", "openai-responses": "openai", "anthropic-messages": "anthropic" } as const;
 
-const openCode = (protocol: keyof typeof packages, name: string): Agent => ({
-  name,
+/** In which way the two versions differ. */
+type Version = Pick<Agent, "packageName" | "platform" | "shell" | "command"> & {
+  /** Its command in the setup line. */
+  readonly line: string;
+  /** Options of a protocol's provider beside its address. */
+  readonly options?: Readonly<Partial<Record<keyof typeof packages, Readonly<Record<string, string>>>>>;
+  /** The arguments between that and the prompt. */
+  readonly args: ReadonlyArray<string>;
+};
+
+const first: Version = {
   packageName: "opencode-ai",
+  shell: { tool: "bash", parameter: "command", more: { description: "leave a mark" } },
+  command: (modules) => [binary(modules)],
+  line: "opencode",
+  args: ["run", "--format", "json"],
+};
+
+/**
+ * Its package `@opencode/cli` starts a build like this one. Without `--standalone` it talks to a server in the background, which keeps
+ * the configuration of the command that started it. Without `--auto` nobody would allow its commands.
+ */
+const second: Version = {
+  packageName: "@opencode/cli-linux-x64-baseline",
+  platform: "linux-x64",
+  shell: { tool: "shell", parameter: "command", strict: true },
+  command: (modules) => [join(modules, "@opencode", "cli-linux-x64-baseline", "bin", "opencode")],
+  line: "opencode run --standalone",
+  // Otherwise it tries a WebSocket first, which the gateway does not serve.
+  options: { "openai-responses": { transport: "http" } },
+  args: ["--auto", "--format", "json"],
+};
+
+const openCode = (
+  protocol: keyof typeof packages,
+  name: string,
+  { args, line, options, ...version }: Version,
+): Agent => ({
+  ...version,
+  name,
   protocol,
   requestsMax: 4,
-  shell: { tool: "bash", parameter: "command", more: { description: "leave a mark" } },
-  setup: `OPENCODE_CONFIG_CONTENT='${JSON.stringify({ provider: { [providers[protocol]]: { options: { baseURL: `${gatewayOrigin}/v1` } } } })}' opencode`,
+  setup: `OPENCODE_CONFIG_CONTENT='${JSON.stringify({ provider: { [providers[protocol]]: { options: { baseURL: `${gatewayOrigin}/v1`, ...options?.[protocol] } } } })}' ${line}`,
   program: "opencode",
-  command: (modules) => [binary(modules)],
   launch: ({ baseUrl, home, patienceMs, work }, prompt) => ({
-    args: ["run", "--format", "json", prompt],
+    args: [...args, prompt],
     env: { OPENCODE_DISABLE_AUTOUPDATE: "true", OPENCODE_DISABLE_MODELS_FETCH: "true" },
     files: {
       [join(work, "opencode.json")]: JSON.stringify(config(protocol, baseUrl, patienceMs), null, 2),
@@ -48,13 +83,20 @@ const openCode = (protocol: keyof typeof packages, name: string): Agent => ({
 });
 
 /** opencode over Chat Completions. */
-export const openCodeChat = openCode("openai-chat", "opencode, chat");
+export const openCodeChat = openCode("openai-chat", "opencode, chat", first);
 
 /** opencode over Responses. */
-export const openCodeResponses = openCode("openai-responses", "opencode, responses");
+export const openCodeResponses = openCode("openai-responses", "opencode, responses", first);
 
 /** opencode over Anthropic Messages. */
-export const openCodeAnthropic = openCode("anthropic-messages", "opencode, anthropic");
+export const openCodeAnthropic = openCode("anthropic-messages", "opencode, anthropic", first);
+
+/** opencode 2 over each protocol. */
+export const openCode2: ReadonlyArray<Agent> = [
+  openCode("openai-chat", "opencode 2, chat", second),
+  openCode("openai-responses", "opencode 2, responses", second),
+  openCode("anthropic-messages", "opencode 2, anthropic", second),
+];
 
 const provider = (npm: string, options: Readonly<Record<string, unknown>>) => ({
   npm,

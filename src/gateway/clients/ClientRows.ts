@@ -101,6 +101,16 @@ const agents: ReadonlyArray<ClientRow> = [
     { ...told, ...byStatus, status: 424, mends: "cuts" },
   ),
   row(
+    {
+      name: "opencode-2",
+      marks: "user agent `opencode/CHANNEL/2.…`",
+      measured: "2.0.15",
+      matches: agent(/^opencode\/[^/ ]+\/\d/),
+    },
+    // It asks again behind a cut and behind an error event, and both times it keeps the text that it has shown.
+    { ...told, ...byStatus },
+  ),
+  row(
     { name: "opencode", marks: "user agent `opencode/…`", measured: "1.18.33", matches: agent(/^opencode\//) },
     { ...told, mends: "errors" },
     // Behind an error event of Anthropic's it shows its text twice.

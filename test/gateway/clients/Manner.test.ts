@@ -20,6 +20,7 @@ const seen: ReadonlyArray<readonly [client: string, headers: Headers]> = [
   ["claude-code", agent("claude-cli/2.1.330 (external, sdk-cli)")],
   ["claude-code", { "user-agent": "Anthropic/JS 1.12.0", "X-App": "cli" }],
   ["opencode", agent("opencode/1.18.33 ai-sdk/provider-utils/5.0.30 runtime/bun/1.3.13")],
+  ["opencode-2", agent("opencode/latest/2.0.15/cli")],
   ["gemini-cli", agent("GeminiCLI-tui/0.61.0/gemini-2.5-flash (linux; x64; terminal)")],
   ["qwen-code", agent("QwenCode/0.24.4 (linux; x64)")],
   ["openai-sdk", agent("OpenAI/JS 6.26.0")],

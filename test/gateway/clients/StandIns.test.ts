@@ -80,6 +80,18 @@ describe("measured clients in front of the gateway", () => {
         );
       }
 
+      if (client.keepsText === true)
+        it.live("live: shown text that breaks once ends the turn with its reason, and is not shown twice", () =>
+          everyFault((title, fault) =>
+            Effect.gen(function* () {
+              if (![...shown, "in-stream overload"].includes(title)) return;
+              const { error, text } = yield* turn(client, [fault(client), { content }], { reveal: "live" });
+              assert.deepStrictEqual({ title, text }, { title, text: "r1.0·r1.1·r1.2·" });
+              assert.match(error ?? "", /stream-recovery gateway/, title);
+            }),
+          ),
+        );
+
       for (const reveal of ["live", "on_complete"] as const) {
         it.live(`${reveal}: a fault that never stops ends the turn, cheaply and with its reason`, () =>
           everyFault((title, fault) =>

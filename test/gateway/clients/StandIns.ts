@@ -15,6 +15,8 @@ export interface StandIn extends ClientRule {
   readonly requestsMax?: number;
   /** It retries after a broken response and takes its text back: behind cuts only, or behind error events too. */
   readonly mends?: "cuts" | "errors";
+  /** It asks again behind a broken response and keeps the text that it has shown: in `live` it has to be told, or shows it twice. */
+  readonly keepsText?: boolean;
   /** It cannot be told from an agent that mends a shown response that broke: in `live` it gets the broken connection. */
   readonly looksMending?: boolean;
 }
@@ -123,6 +125,20 @@ const openCode = [
     problem: (problem, before) =>
       before.some(({ json }) => textAt(json, "type") === "message_start") ? invalid(problem, before) : "again",
   }),
+];
+
+const openCode2Agent = "opencode/latest/2.0.15/cli";
+const openCode2Rule = {
+  most: 11,
+  refused: sdkRefused,
+  cleanEnd: "again",
+  reset: "again",
+  keepsText: true,
+} as const;
+const openCode2 = [
+  standIn("openai-chat", "opencode 2, chat", openCode2Agent, { ...openCode2Rule, problem: invalid }),
+  standIn("openai-responses", "opencode 2, responses", openCode2Agent, { ...openCode2Rule, problem: nestedInvalid }),
+  standIn("anthropic-messages", "opencode 2, anthropic", openCode2Agent, { ...openCode2Rule, problem: invalid }),
 ];
 
 const geminiCli = standIn("google-gemini", "gemini-cli", "GeminiCLI-tui/0.61.0/gemini-2.5-flash (linux; x64)", {
@@ -266,6 +282,7 @@ export const standIns: ReadonlyArray<StandIn> = [
   codex,
   claudeCode,
   ...openCode,
+  ...openCode2,
   geminiCli,
   qwenCode,
   ...olderPi,
