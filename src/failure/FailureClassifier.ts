@@ -74,7 +74,7 @@ export const classifyResponse = (response: ErrorResponse, context: ClassifyConte
 const pageCode = ({ body, headers }: ErrorResponse): { readonly code?: string } =>
   /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(RetryAfter.header(headers, "content-type") ?? "") ||
   (typeof body === "string" && /^\s*<(?:!doctype html|html)\b/i.test(body))
-    ? { code: "text/html" }
+    ? { code: "web_page" }
     : {};
 
 /**

@@ -52,7 +52,7 @@ export const codedWords = ({ code, kind }: Pick<Failure, "code" | "kind">): stri
 const coded: ReadonlyMap<string, string> = new Map([
   ["continuation_unbuildable", "no request could be made for the rest of the answer"],
   ["resume_cursor_unreadable", "the place at which the answer goes on could not be read"],
-  ["text/html", "a web page came in place of the model provider's response"],
+  ["web_page", "a web page came in place of the model provider's response"],
   ["unknown_encoding", "the response came in a content encoding that is not known"],
   ...["gzip", "deflate", "br", "zstd"].map(
     (name) => [`not_${name}`, `the response's header says ${name}, and its body is not ${name}`] as const,

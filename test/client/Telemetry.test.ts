@@ -88,7 +88,7 @@ describe("ProviderClient's telemetry", () => {
           ["failed", "transport", "ECONNRESET", undefined, "ambiguous"],
           ["failed", "truncated", undefined, 200, "accepted"],
           ["failed", "overloaded", "server_is_overloaded", 200, "accepted"],
-          ["failed", "protocol", undefined, 200, "accepted"],
+          ["failed", "protocol", "web_page", 200, "accepted"],
           ["aborted", undefined, undefined, 200, "accepted"],
           ["failed", "transport", "ECONNREFUSED", undefined, "not_sent"],
           ["failed", "caller_failed", undefined, undefined, "not_sent"],
