@@ -41,12 +41,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/adapters/relay/form/CanonicalBody.test.ts", named: "within its limits" }],
   },
   {
-    name: "a repeat with other max_tokens is another request",
+    name: "a repeat of claude-code with other max_tokens is another request",
     breaks: "one budget for a client's own repeats",
-    within: "manners",
-    find: '"stream_options", "max_tokens"]',
-    replace: '"stream_options"]',
-    proofs: [{ test: "test/adapters/relay/RelayRepeats.test.ts", named: "however its JSON is spelt" }],
+    within: "#withKey",
+    find: "lowersItsLimit(request) ? mannersOfLowered : manners;",
+    replace: "manners;",
+    proofs: [{ test: "test/adapters/relay/RelayRepeats.test.ts", named: "other max_tokens of claude-code" }],
   },
   {
     name: "an unknown agent over a known SDK is told of the first break",

@@ -166,8 +166,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a response whose call is kept back ends as its provider did",
     breaks: "L5",
     within: "breaks",
-    find: "this.#heads.endedCleanly && !ownReasons.has(error.reason);",
-    replace: "this.#heads.endedCleanly;",
+    find: "const isWithheld = ownReasons.has(error.reason) || leavesIncompleteCall(error.failure);",
+    replace: "const isWithheld = leavesIncompleteCall(error.failure);",
     proofs: [{ test: copies, named: "never ends as its provider did" }],
   },
   {

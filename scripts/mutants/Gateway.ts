@@ -385,8 +385,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a clean end in place of the provider's broken one",
     breaks: "L5",
     within: "breaks",
-    find: "this.#heads.endedCleanly && !ownReasons.has(error.reason);",
-    replace: "!ownReasons.has(error.reason);",
+    find: "this.#heads.endedCleanly && !isWithheld;",
+    replace: "!isWithheld;",
     proofs: [
       { test: "test/adapters/relay/Waiting.test.ts", named: "provider's own clean end where that is asked for" },
     ],

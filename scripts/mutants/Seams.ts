@@ -44,8 +44,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a continuation that was refused unprocessed counts as one that broke",
     breaks: "no needless question",
     within: "seamBroken",
-    find: "|| flags(failure).not_processed) seams?.gaveBack();",
-    replace: ") seams?.gaveBack();",
+    find: 'if (delivery === "not_sent" || isUnprocessed) seams?.gaveBack();',
+    replace: 'if (delivery === "not_sent") seams?.gaveBack();',
     proofs: [{ test: seams, named: "counts no continuation that was refused" }],
   },
   {

@@ -84,6 +84,14 @@ const rows: ReadonlyArray<Row> = [
     ends: "text_shown",
     has: "So.",
   },
+  {
+    name: "a cut call behind shown text is no clean end, also where the client is to get the provider's own",
+    reports: "vllm #53270",
+    play: (it) => played(it, [textFirst(written(it, [{ text: "So." }, half]))], { ending: "as_provider" }),
+    requests: 1,
+    ends: "text_shown",
+    has: "So.",
+  },
 ];
 
 const check = (got: Got, row: Pick<Row, "requests" | "ends" | "has">): void => {

@@ -106,6 +106,14 @@ describe("Breaks of the field that repeat themselves", () => {
       }).pipe(Effect.scoped, Effect.provide(layer)),
     );
 
+    it.effect(`${protocol}: two partial responses with the same first word do not`, () =>
+      Effect.gen(function* () {
+        const attempts = [half(protocol, "I"), half(protocol, "I"), [good(protocol), end]];
+        const got = yield* played(protocol, attempts, { reveal: "on_complete" });
+        assert.deepStrictEqual(got, { requests: 3, text: good(protocol), end: "end" });
+      }).pipe(Effect.scoped, Effect.provide(layer)),
+    );
+
     it.effect(`${protocol}: two responses that broke before their first word do not`, () =>
       Effect.gen(function* () {
         const none = [written(protocol, [], { cut: true }), end];
@@ -203,9 +211,12 @@ describe("Ends of the field that lack their last event, or their connection's en
     Effect.gen(function* () {
       const stop = (text: string) =>
         `data: ${JSON.stringify({ candidates: [{ index: 0, content: { parts: [{ text }] }, finishReason: "STOP" }] })}\n\n`;
-      const stream = [stop("One, "), stop("two, "), 60_000, stop("three."), end];
-      const got = yield* played("google-gemini", [stream], { reveal: "on_complete", seconds: 90 });
-      assert.deepStrictEqual(got, { requests: 1, text: stop("One, ") + stop("two, ") + stop("three."), end: "end" });
+      const whole = { requests: 1, text: stop("One, ") + stop("two, ") + stop("three."), end: "end" };
+      for (const stream of [
+        [stop("One, "), stop("two, "), 60_000, stop("three."), end],
+        [stop("One, "), 60_000, stop("two, "), stop("three."), end],
+      ])
+        assert.deepStrictEqual(yield* played("google-gemini", [stream], { reveal: "on_complete", seconds: 90 }), whole);
     }).pipe(Effect.scoped, Effect.provide(layer)),
   );
 

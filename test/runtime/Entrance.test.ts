@@ -306,7 +306,10 @@ describe("What observe says", () => {
           "calls[0].ordinal: expected a whole number from 0, got 1.5",
         ],
         [{ ...Observation.none, calls: [{ ...call, tool: 5 }] }, "calls[0].tool: expected a text, got 5"],
-        [{ ...Observation.terminal("stop"), closes: "soon" }, 'closes: expected "later" | "required" | "now", got another text'],
+        [
+          { ...Observation.terminal("stop"), closes: "soon" },
+          'closes: expected "later" | "required" | "now", got another text',
+        ],
         [null, "observation: expected an object, got null"],
       ];
       for (const [says, message] of cases) {

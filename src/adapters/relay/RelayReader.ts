@@ -2,6 +2,7 @@
  * Takes the parts that a run hands over, as bytes that may leave, and knows which of them have left.
  */
 import { Cause, Effect, Predicate, type Pull } from "effect";
+import { leavesIncompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
 import type { PartEvent, RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import { coalesced, type RelayPart, together } from "./RelayFrames.ts";
@@ -148,7 +149,8 @@ export class RelayReader {
     const event =
       isErrorEvent(cause) && this.#handsOn(error) && this.#heads.endsWith(cause, this.begun) ? cause.bytes : undefined;
     // What is kept back for a reason of our own is missing, however the provider has ended.
-    const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly && !ownReasons.has(error.reason);
+    const isWithheld = ownReasons.has(error.reason) || leavesIncompleteCall(error.failure);
+    const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly && !isWithheld;
     const last =
       event === undefined && !ends ? [] : this.#started(coalesced([...this.#heads.beforeError(), event ?? nothing]));
     this.#broken = { error, last, endsCleanly: ends && (this.begun || last.length > 0) };

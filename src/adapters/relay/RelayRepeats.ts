@@ -357,7 +357,8 @@ export class RelayRepeats {
 
   #withKey<A>(request: RelayRequest, use: (key: string, now: number) => A): Effect.Effect<A> {
     return Effect.suspend(() => {
-      const form = { words: wordsOf(request), body: request.body, leftOut: manners };
+      const leftOut = lowersItsLimit(request) ? mannersOfLowered : manners;
+      const form = { words: wordsOf(request), body: request.body, leftOut };
       const key = this.#keys.get(request) ?? this.#digest(form);
       this.#keys.set(request, key);
       // The time is that of the step in which the digest is there.
@@ -463,11 +464,17 @@ export const idempotencyKeyOf = (request: Pick<RelayRequest, "headers">): string
 /** Headers that make another request of the same body: whose it is, and by which routes it may go. */
 const choosing = ["authorization", "x-api-key", "api-key", "x-goog-api-key", "x-recovery-route", "x-recovery-move"];
 
+/** Members of a body that say how the response comes and not what is asked. */
+const manners: ReadonlySet<string> = new Set(["stream", "stream_options"]);
+
+const mannersOfLowered: ReadonlySet<string> = new Set([...manners, "max_tokens"]);
+
 /**
- * Members of a body that say how the response comes and not what is asked. Anthropic permits fewer tokens without a stream, so
- * claude-code lowers `max_tokens` in a repeat that does not stream.
+ * Whether a client lowers `max_tokens` in a repeat: Anthropic permits fewer tokens without a stream, so claude-code does so in a repeat that
+ * does not stream. For other clients another limit is another request: they raise it because a response was cut.
  */
-const manners: ReadonlySet<string> = new Set(["stream", "stream_options", "max_tokens"]);
+const lowersItsLimit = (request: Pick<RelayRequest, "headers">): boolean =>
+  /^claude-cli\//.test(headerOf(request.headers, "user-agent") ?? "") || headerOf(request.headers, "x-app") === "cli";
 
 const wordsOf = ({ headers, method, tenant, url }: RelayRequest): ReadonlyArray<unknown> => [
   ...[tenant ?? null, method, url],

@@ -11,13 +11,16 @@ import type { RelayPart } from "./RelayFrames.ts";
 /** Maximum size of the beginning of a response that the digest is made of, in bytes. Of the rest only the size counts. */
 export const digestBytesMax = 256 * 1024;
 
+/** Minimum length of words that tell one response from another, in UTF-16 code units. */
+const charactersMin = 4;
+
 /** Maximum depth of an event that is looked into. */
 const levelsMax = 12;
 
 /**
  * A digest of the words in the events of a response.
  *
- * @returns undefined if they have none: a response that had not begun says nothing about why it broke
+ * @returns undefined if they have less than `charactersMin`: two healthy responses begin with the same first word as well
  */
 export const digestOf = (parts: ReadonlyArray<RelayPart>): string | undefined => {
   const words = new Words();
@@ -58,7 +61,8 @@ const read = (value: unknown, words: Words, levels: number): void => {
     // Gemini sends arguments as an object, or piece by piece.
     if (name === "args" || name === "partialArgs") words.add(JSON.stringify(it));
     else if (typeof it === "string" && said.has(name)) words.add(it);
-    else read(it, words, levels - 1);
+    // The response that a lifecycle event repeats is the request's own words.
+    else if (name !== "response" && name !== "metadata") read(it, words, levels - 1);
   }
 };
 
@@ -78,6 +82,6 @@ class Words {
   }
 
   get digest(): string | undefined {
-    return this.#length === 0 ? undefined : [this.#one >>> 0, this.#two >>> 0, this.#length].join(".");
+    return this.#length < charactersMin ? undefined : [this.#one >>> 0, this.#two >>> 0, this.#length].join(".");
   }
 }

@@ -59,6 +59,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   #lingers = false;
   /** Content has followed such a finish: this server sends one with everything, and only a clean end proves its last. */
   #finishRecurs = false;
+  /** Content has come without such a finish: this server does not send one with everything. */
+  #hasOpenContent = false;
   /** Made where a marker is told apart from its protocol's last event. */
   #marker: HeldMarker | undefined;
   readonly #stage: SeamStage<P> | undefined;
@@ -405,7 +407,10 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     for (const { keep_alive } of observations) if (keep_alive) this.#watch?.keepAlive();
     this.#watch?.arrived(this.#host.now(), observations.some(isProgress));
     // What the source said last holds for its end, also where the stage keeps that back.
-    for (const observation of observations) this.#mayEnd(observation);
+    for (const observation of observations) {
+      if (isProgress(observation) && observation.terminal_at_end !== true) this.#hasOpenContent = true;
+      this.#mayEnd(observation);
+    }
     const joined = stage.take({ parts, observations });
     if (typeof joined !== "string") return joined;
     this.decide(unproven(joined));
@@ -428,15 +433,20 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.decide(failed({ in_band: true, ...broken.failure }, broken.part));
   }
 
-  /** Follows a finish that a clean end proves. Keep-alives behind it change nothing. */
+  /**
+   * Follows a finish that a clean end proves. Keep-alives behind it change nothing. Silence proves it too if it came after content without
+   * one, or with a call: a text with a finish in its first chunk may be the first of many such chunks.
+   */
   #mayEnd(observation: Observation): void {
     const { closes, keep_alive, terminal_at_end } = observation;
     if (this.#terminalAtEnd && isProgress(observation)) this.#finishRecurs = true;
     this.#terminalAtEnd = terminal_at_end === true;
     if (keep_alive && this.#terminalAtEnd) return;
-    this.#lingers = this.#terminalAtEnd && closes === undefined && !this.#finishRecurs;
+    const lingered = this.#lingers;
+    const isLast = this.#hasOpenContent || observation.calls.length > 0;
+    this.#lingers = this.#terminalAtEnd && closes === undefined && !this.#finishRecurs && isLast;
     if (this.#lingers) this.#watch?.terminal(this.#host.now());
-    else this.#watch?.goesOn();
+    else if (lingered) this.#watch?.goesOn();
   }
 
   /** Observes parts up to the first that carries an error, and tells the clocks. */
@@ -452,7 +462,10 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       if (observation.failure !== undefined) broken = { part, observation, failure: observation.failure };
       // A finish that is malformed is the marker too, and goes with what came before it.
       if (broken !== undefined && !observation.terminal) break;
-      if (isProgress(observation)) progress = true;
+      if (isProgress(observation)) {
+        progress = true;
+        if (observation.terminal_at_end !== true) this.#hasOpenContent = true;
+      }
       if (observation.keep_alive) this.#watch?.keepAlive();
       if (observation.finish !== undefined) this.finish = observation.finish;
       if (this.#stage === undefined && (this.#terminalAtEnd || observation.terminal_at_end === true))

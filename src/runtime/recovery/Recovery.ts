@@ -20,7 +20,7 @@ import * as RetryBudget from "../../policy/RetryBudget.ts";
 import { asksWhetherItRan, runAfter } from "../../policy/Rules.ts";
 import * as Situation from "../../policy/Situation.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
-import type { AttemptEnd } from "../attempt/AttemptEnd.ts";
+import { type AttemptEnd, pathLost } from "../attempt/AttemptEnd.ts";
 import { goes } from "../attempt/Departure.ts";
 import { runClock } from "../attempt/RunClocks.ts";
 import { raisesEmpty } from "../contract/RunOptions.ts";
@@ -117,14 +117,23 @@ const settled = Effect.fnUntraced(function* <P, E, R>(
   if (run.taps?.presence?.isEvicted === true && run.stopper === undefined) run.stop("user");
   const known = yield* onItsPath(run, broken);
   if (run.stopper === undefined) run.routes?.broke(known.failure, attempt.facts.snapshot(), mayRefresh(run));
-  run.response.brokeBehind(attempt, saidBy(run, attempt));
+  run.response.brokeBehind(attempt, saidBy(run, known));
   yield* drained(run);
   return yield* decided(run, known);
 }, orCollapsed);
 
-/** A digest of what a broken attempt had said, if it was a request of its own and its caller has seen nothing of it. */
-const saidBy = <P, E, R>({ options }: Run<P, E, R>, { flow, setup }: Attempt<P>): string | undefined =>
-  setup.request === "first" && !flow.hasShown ? options.digestOf?.(flow.frozen) : undefined;
+/**
+ * A digest of what a broken attempt had said and how it broke, if it was a request of its own and its caller has seen nothing of it. A
+ * path that was lost says nothing about the response.
+ */
+const saidBy = <P, E, R>(
+  { options }: Run<P, E, R>,
+  { attempt: { flow, setup }, failure }: BrokenAttempt<P>,
+): string | undefined => {
+  if (setup.request !== "first" || flow.hasShown || failure.code === pathLost) return undefined;
+  const said = options.digestOf?.(flow.frozen);
+  return said === undefined ? undefined : `${failure.kind} ${failure.code ?? ""} ${said}`;
+};
 
 /**
  * Maximum retries in a row that are decided for one attempt. Each leads to a request, unless the world changes during its wait, so this
@@ -267,7 +276,10 @@ const seamBroken = <P, E, R>(
     return again;
   }
   if (failure.kind !== "protocol" || failure.reason !== "seam_unproven") {
-    if (attempt.facts.snapshot().delivery === "not_sent" || flags(failure).not_processed) seams?.gaveBack();
+    const { delivery, progress } = attempt.facts.snapshot();
+    // Behind progress a provider's word that it did nothing is not believed.
+    const isUnprocessed = flags(failure).not_processed && (progress === "none" || progress === "started");
+    if (delivery === "not_sent" || isUnprocessed) seams?.gaveBack();
     if (!showedNothing || seams?.mayRepeat !== false) return undefined;
     // The continuation broke before its seam as often as it may: the response that it was to go on with is decided again.
     return run.discardable ? again : { ...again, attempt, failure, cause };

@@ -73,13 +73,11 @@ describe("RelayRepeats", () => {
   for (const [what, digest] of Object.entries(digests))
     it.effect(`knows a repeat however its JSON is spelt, and without streaming, by ${what}`, () =>
       Effect.gen(function* () {
-        const first =
-          '{"model":"m","max_tokens":128000,"stream":true,"input":"x","client_metadata":{"session":"s","turn":"t"}}';
+        const first = '{"model":"m","stream":true,"input":"x","client_metadata":{"session":"s","turn":"t"}}';
         const repeated = [
           '{"model":"m","stream":true,"input":"x","client_metadata":{"turn":"t","session":"s"}}',
           '{ "input": "x", "model": "m", "client_metadata": {"session":"s","turn":"t"} }',
           '{"model":"m","stream":false,"stream_options":{"include_usage":true},"input":"x","client_metadata":{"session":"s","turn":"t"}}',
-          '{"model":"m","max_tokens":64000,"input":"x","client_metadata":{"session":"s","turn":"t"}}',
         ];
         for (const body of repeated) {
           const repeats = new RelayRepeats(digest);
@@ -94,6 +92,22 @@ describe("RelayRepeats", () => {
         }
       }),
     );
+
+  it.effect("knows a repeat with other max_tokens of claude-code, and of no other client", () =>
+    Effect.gen(function* () {
+      const asked = (most: number, stream: boolean) =>
+        JSON.stringify({ model: "m", max_tokens: most, stream, input: "x" });
+      const found = (headers: Record<string, string>) =>
+        Effect.gen(function* () {
+          const repeats = new RelayRepeats();
+          yield* repeats.put(request(asked(128_000, true), headers), failed);
+          return (yield* repeats.take(request(asked(64_000, false), headers))) !== undefined;
+        });
+      assert.isTrue(yield* found({ "user-agent": "claude-cli/2.1.332 (external, sdk-cli)" }));
+      assert.isTrue(yield* found({ "x-app": "cli" }));
+      assert.isFalse(yield* found({ "user-agent": "OpenAI/JS 7.57.0" }), "it raises its limit after a cut response");
+    }),
+  );
 
   it.effect("tells a body without a canonical form by its bytes, and never from a form with the same bytes", () =>
     Effect.gen(function* () {

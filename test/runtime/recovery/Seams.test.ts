@@ -135,6 +135,17 @@ describe("Text that was shown and broke", () => {
     }),
   );
 
+  it.effect("counts a continuation that was refused behind its first words", () =>
+    Effect.gen(function* () {
+      const refusal = S.errorEvent({ kind: "overloaded", status: 529 });
+      const late = (words: string, next: string) => [start, text(words), text(next), refusal];
+      const more = { budget: { max_auto_retries: 9, max_not_processed: 9 } };
+      const it = yield* played([broken, late("one two", " three"), late("one two three", " four"), rest], more);
+      assert.strictEqual(it.provider.attempts.length, 3);
+      assert.strictEqual(it.lines.at(-1), "end stopped text_shown");
+    }),
+  );
+
   it.effect("counts no continuation that was refused before it was processed", () =>
     Effect.gen(function* () {
       const busy = [S.fail({ kind: "overloaded", status: 529, not_processed: true })];
