@@ -52,6 +52,10 @@ export interface LingeringServing {
 /** Most bytes that are given to a socket in one step: a client that takes over at the end of a long response reads it in parts. */
 const stepBytesMax = 64 * 1024;
 
+const always = (): boolean => true;
+
+const never = (): boolean => false;
+
 /** One run that may outlive its client. */
 export class LingeringRun {
   readonly entry: AttachEntry;
@@ -63,7 +67,7 @@ export class LingeringRun {
   #reader: Reader | undefined;
   #head: { readonly head: RelayHead; readonly streaming: boolean } | undefined;
   /** Whether the log ends with the terminal marker. */
-  #isComplete = (): boolean => false;
+  #isComplete = never;
   #bodyEnd: "end" | "break" | undefined;
   #failed: RelayInterrupted | undefined;
   #stop: StopReason | undefined;
@@ -197,6 +201,8 @@ export class LingeringRun {
     this.#serving.registry.ended(this.entry, how, this.#serving.now());
     // Nothing is left to stop, and what stops a run knows all of it.
     this.#onStop = undefined;
+    // The log outlives the run, and must not keep the response's reader.
+    this.#isComplete = this.#isComplete() ? always : never;
     this.bodyEnded("break");
   }
 
