@@ -146,7 +146,7 @@ export const incompleteCall = "incomplete_call";
 /** Its code if the request's own limit of output tokens cut the call: the same request would meet that limit again. */
 export const outputLimit = "output_limit";
 
-/** Whether a failure leaves a call in the response that nobody may run. */
+/** Recognises a failure that leaves a call in the response which must not run. */
 export const leavesIncompleteCall = ({ code, kind }: Pick<Failure, "code" | "kind">): boolean =>
   kind === "invalid_tool_input" && (code === incompleteCall || code === outputLimit);
 

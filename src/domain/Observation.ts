@@ -57,9 +57,9 @@ export interface Observation {
    */
   readonly terminal_at_end?: boolean;
   /**
-   * Which events the protocol still has behind its marker. `later`: its last event usually follows, and a clean end does as well
+   * The events that the protocol still sends after its marker. `later`: its last event usually follows, and a clean end does as well
    * (`[DONE]`). `required`: its clients fail without its last event, so that an end before it is a cut (`message_stop`). `now`: this is
-   * the last event. Left out: nothing is expected behind the marker.
+   * the last event. Left out: nothing is expected after the marker.
    */
   readonly closes?: "later" | "required" | "now";
   /** From this part on the provider keeps what the request asked it to keep: the same request would make a second copy. */

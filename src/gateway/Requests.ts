@@ -174,7 +174,7 @@ const guarded = (
   );
 };
 
-/** Whether a request may be replayed: a GET without a body, or a POST whose body says a length that may be kept. Others pass. */
+/** Recognises a request that may be replayed: a GET without a body, or a POST whose body says a length that may be kept. Others pass. */
 const mayBeKept = (
   request: IncomingMessage,
   { method, url }: Pick<RoutedRequest, "method" | "url">,

@@ -110,7 +110,7 @@ const freeIsSpent = ({ budget, run }: Situation): boolean => run.not_processed_r
 /** Maximum replays of a run after responses with nothing in them: a model that has twice nothing to say has nothing to say. */
 export const emptyRetriesMax = 1;
 
-/** Whether another replay would pay for the same: for the same words before the same break, or for nothing again. */
+/** Another replay would pay for the same words before the same break, or for another empty response. */
 const staysSo = ({ failure, run }: Situation): boolean =>
   run.same_partial || (failure.kind === "empty" && run.retries_after_empty >= emptyRetriesMax);
 

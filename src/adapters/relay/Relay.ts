@@ -45,8 +45,8 @@
  * GET, exactly behind the last event that was read, with the request's own headers. It is never posted a second time for that.
  *
  * An error event of the provider that ends the run is handed on as it came, with what the provider says behind it, and then
- * the connection breaks; `ending` says otherwise. A call that cannot be read is never handed
- * on: a run that does not repeat it breaks. A finish that says so itself, without the call, is handed on as the provider's end. The relay writes no bytes of its own but those of `keepAliveMs`: they go while the client
+ * the connection breaks; `ending` says otherwise. A call that cannot be read is never
+ * handed on: a run that does not repeat it breaks. A finish that says so itself, without the call, is the provider's end and is handed on. The relay writes no bytes of its own but those of `keepAliveMs`: they go while the client
  * waits for what is held or for what becomes of the run, between events only, and are never a terminal marker (L5).
  */
 import { Effect, Fiber, type Scope } from "effect";

@@ -141,7 +141,7 @@ export interface RelayedResponse extends RelayRun {
   readonly begun: () => boolean;
   /** Whether the provider's own error event was handed on. */
   readonly handedOn: () => boolean;
-  /** Whether the terminal marker has left: a client that closes after it has the whole response. */
+  /** True once the terminal marker has left: a client that closes after it has the whole response. */
   readonly isComplete: () => boolean;
   /** Returns whether there was something to cancel; once the terminal marker has left there is not. */
   readonly cancel: Effect.Effect<boolean>;

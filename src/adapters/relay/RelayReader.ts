@@ -79,7 +79,7 @@ export class RelayReader {
     return !this.begun || this.#waits || this.#heads.calling;
   }
 
-  /** Whether the client has the terminal marker or the clean end, so that it needs nothing more. */
+  /** True once the client has the terminal marker or the clean end, so that it needs nothing more. */
   get isComplete(): boolean {
     return this.terminal || this.ended;
   }

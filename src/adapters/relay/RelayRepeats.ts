@@ -470,7 +470,7 @@ const manners: ReadonlySet<string> = new Set(["stream", "stream_options"]);
 const mannersOfLowered: ReadonlySet<string> = new Set([...manners, "max_tokens"]);
 
 /**
- * Whether a client lowers `max_tokens` in a repeat: Anthropic permits fewer tokens without a stream, so claude-code does so in a repeat that
+ * Recognises a client that lowers `max_tokens` in a repeat: Anthropic permits fewer tokens without a stream, so claude-code does so in a repeat that
  * does not stream. For other clients another limit is another request: they raise it because a response was cut.
  */
 const lowersItsLimit = (request: Pick<RelayRequest, "headers">): boolean =>

@@ -66,7 +66,7 @@ export class LingeringRun {
   /** The client that reads now. */
   #reader: Reader | undefined;
   #head: { readonly head: RelayHead; readonly streaming: boolean } | undefined;
-  /** Whether the log ends with the terminal marker. */
+  /** True once the log ends with the terminal marker. */
   #isComplete = never;
   #bodyEnd: "end" | "break" | undefined;
   #failed: RelayInterrupted | undefined;

@@ -12,7 +12,7 @@ const openEnded = /^\s*(?:text\/plain|audio\/|video\/|application\/octet-stream|
 
 const json = /^\s*application\/(?:[\w.-]+\+)?json\b/i;
 
-/** Whether a response streams, by its head alone: by its type, or by a missing length. JSON needs an address that asks for a stream. */
+/** Tells whether a response streams, by its head alone: by its type, or by a missing length. JSON needs an address that asks for a stream. */
 export const isStream = ({ headers, status }: RelayHead, url: string): boolean => {
   if (status < 200 || status > 299 || status === 204) return false;
   const type = fieldOf(headers, "content-type") ?? "";

@@ -8,7 +8,7 @@ import { label } from "../../domain/Limits.ts";
 import { type ProtocolId, protocols } from "../../provider/Protocols.ts";
 import { replayedWire, type Wire } from "./Wires.ts";
 
-/** Whether a request may be one to replay, by its method and its absolute address. The body of a POST decides. */
+/** Recognises a request that may be replayed, by its method and its absolute address. The body of a POST decides. */
 export const mayBeReplayed = (method: string, url: string): boolean => wireAt(method, url) !== undefined;
 
 /**

@@ -71,7 +71,7 @@ export const textOf = (contents: ReadonlyArray<Content>): string => {
   return contents.map(({ kind, text }) => (kind === "text" ? text : "")).join("");
 };
 
-/** Whether everything that an event shows is white space. An event that shows something without words is not. */
+/** True if everything that an event shows is white space. An event that shows something without words is not. */
 export const isWhiteSpace = (contents: ReadonlyArray<Content>): boolean => {
   let shown = 0;
   for (const { kind, text } of contents) {

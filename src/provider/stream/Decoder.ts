@@ -210,7 +210,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   }
 }
 
-/** Whether a part shows white space, and nothing else of the response. */
+/** True if a part shows white space and nothing else. */
 const isBlankText = ({ content, observation: { calls, progress, shows, terminal } }: Part): boolean =>
   shows === "text" && progress === "output" && calls.length === 0 && !terminal && isWhiteSpace(content);
 

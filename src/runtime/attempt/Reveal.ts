@@ -321,7 +321,7 @@ export class Reveal<P> {
   }
 }
 
-/** Whether a part is more than reasoning or white space. */
+/** True if a part is more than reasoning or white space. */
 const isAnswer = ({ calls, progress }: Observation): boolean => progress === "output" || calls.length > 0;
 
 /** What a held part weighs where the caller does not say it. */

@@ -113,7 +113,7 @@ export class Watch implements Due {
     this.#watchdog.nearer(this);
   }
 
-  /** What was seen was no marker: the response goes on. */
+  /** The finish was not the last one: the response continues. */
   goesOn(): void {
     this.#markedAt = undefined;
   }

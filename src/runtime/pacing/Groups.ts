@@ -31,7 +31,7 @@ export interface GroupMember {
 
 /** What one run has under way: a retry that has not gone yet, and the cost of a response that may still go on. */
 interface Share {
-  /** What the group had spent when that retry was taken. */
+  /** Retries that the group had spent when this one was taken. */
   place: number | undefined;
   tokens: number;
   /** What its group has spent in all processes without this retry, where they share that (G5). */

@@ -122,7 +122,7 @@ export class ResponseUnderWay<P> {
     else if (this.#partials.size < partialsMax) this.#partials.add(digest);
   }
 
-  /** Whether an earlier attempt broke behind exactly the same words (R6). */
+  /** True if an earlier attempt broke after exactly the same words (R6). */
   isSamePartial(attempt: Attempt<P>): boolean {
     return this.#samePartial === attempt;
   }

@@ -68,7 +68,7 @@ export class Seams<P> {
     return this.#plan;
   }
 
-  /** Whether a continuation may be sent once more, as it is (M2). */
+  /** True while the same continuation may be sent once more (M2). */
   get mayRepeat(): boolean {
     return this.#count < this.#max;
   }

@@ -55,7 +55,7 @@ export class Spending {
   /** Tokens of the run's request, as an attempt was told them; 0 where none was. */
   #inputTokens = 0;
   #hasFailed = false;
-  /** Whether the run had failed before its last failure. */
+  /** True if the run had failed before its last failure. */
   #hadFailed = false;
 
   /**
