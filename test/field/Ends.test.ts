@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
-import { layer } from "../adapters/relay/RelayCases.ts";
+import { layer, reset } from "../adapters/relay/RelayCases.ts";
 import { type Ended, type Got, good, played, protocols, type Said, written } from "./Wires.ts";
 
 const end = "end" as const;
@@ -103,6 +103,19 @@ describe("Breaks of the field that repeat themselves", () => {
         ];
         const got = yield* played(protocol, attempts, { reveal: "on_complete" });
         assert.deepStrictEqual(got, { requests: 4, text: good(protocol), end: "end" });
+      }).pipe(Effect.scoped, Effect.provide(layer)),
+    );
+
+    it.effect(`${protocol}: the same words before an end and before a reset do not`, () =>
+      Effect.gen(function* () {
+        const [words = ""] = half(protocol, "Once upon");
+        const attempts = [
+          [words, end],
+          [words, reset()],
+          [good(protocol), end],
+        ];
+        const got = yield* played(protocol, attempts, { reveal: "on_complete" });
+        assert.deepStrictEqual(got, { requests: 3, text: good(protocol), end: "end" });
       }).pipe(Effect.scoped, Effect.provide(layer)),
     );
 
