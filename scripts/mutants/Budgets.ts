@@ -62,7 +62,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "Attempt",
     find: "if (this.#terminalAtEnd && isProgress(observation)) this.#finishRecurs = true;",
     replace: "if (this.#terminalAtEnd && isProgress(observation)) this.#finishRecurs = false;",
-    proofs: [{ test: "test/field/Ends.test.ts", named: "STOP in every chunk" }],
+    proofs: [{ test: "test/field/Cases.test.ts", named: "STOP in every chunk" }],
   },
   {
     name: "a path of a word that is not known spares its run the counters",

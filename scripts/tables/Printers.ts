@@ -13,6 +13,7 @@ import * as Clocks from "../../src/runtime/contract/Clocks.ts";
 import { markdown as errors } from "../../test/failure/provoked/Markdown.ts";
 import { expectedOf } from "../../test/failure/provoked/Section.ts";
 import { sections } from "../../test/failure/provoked/Sections.ts";
+import { printCases } from "../../test/field/Cases.ts";
 import { laws } from "../../test/Laws.ts";
 import { printScale } from "../scale/ScaleTables.ts";
 import { clients, ownEvents } from "./Clients.ts";
@@ -49,6 +50,7 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
     ["own-events", ownEvents],
     ["setups", setups],
     ["wires", wireTable],
+    ["cases", () => printCases()],
     ["bound", boundTable],
     ["writes", ([of = ""]) => writeTable(of)],
     ["seam-refusals", refusalTable],

@@ -171,14 +171,18 @@ export interface Got {
   readonly end: string | undefined;
 }
 
-/** Plays attempts to the relay, each a response and how its connection goes on. The last one is played for all that follow. */
+/** Plays attempts to the relay. Each is a response, with a head of its own or under 200, and its connection's end. The last one repeats. */
 export const played = (
   protocol: ProtocolId,
   attempts: ReadonlyArray<ReadonlyArray<Step>>,
   { limit = 1000, seconds = 60, ...options }: Partial<RelayOptions> & { limit?: number; seconds?: number } = {},
 ): Effect.Effect<Got, never, StreamProcessor | Scope.Scope> =>
   Effect.gen(function* () {
-    const all = attempts.map((steps) => [head, ...steps]);
+    const all = attempts.map(([first, ...rest]) =>
+      typeof first === "object" && "status" in first
+        ? [first, ...rest]
+        : [head, ...(first === undefined ? [] : [first]), ...rest],
+    );
     const last = all.at(-1) ?? [];
     const { seen, timed } = scripted(...all, last, last, last, last, last);
     const transport = yield* timed;
