@@ -140,6 +140,16 @@ describe("a response that does not stream", () => {
     }),
   );
 
+  it.live("passes a document whose server wraps it with a code and a message of success", () =>
+    Effect.gen(function* () {
+      const document = '{"code":200,"msg":"ok","data":[{"embedding":[0.5]}]}';
+      const wrapped: Answer = (response) => response.writeHead(200, json).end(document);
+      const { asked, got } = yield* played([wrapped], { method: "POST", target: "/v1/embeddings" });
+      assert.lengthOf(asked, 1);
+      assert.strictEqual(got.text, document);
+    }),
+  );
+
   it.live("has no calls and no text that a decoder reads: a token count is not an empty answer", () =>
     Effect.gen(function* () {
       const { asked, got } = yield* played([whole], { method: "POST", target: "/v1/messages/count_tokens" });

@@ -61,6 +61,8 @@ export interface ProviderWords {
   readonly code: string | undefined;
   /** The refusal itself, where it was a response and no event of a stream. */
   readonly response: ToldRefusal | undefined;
+  /** The title of a web page that came in place of a response. */
+  readonly title?: string | undefined;
 }
 
 /** A provider's refusal, as it can be given again. */

@@ -120,8 +120,15 @@ const isErrorRoot = (root: object): boolean => {
   if (text(root, "type") === "error" || text(root, "object") === "error") return true;
   if (text(root, "__type") !== undefined || text(root, "error_type") !== undefined) return true;
   if (get(root, "detail") !== undefined && get(root, "choices") === undefined) return true;
+  if (saysSuccess(root)) return false;
   const said = text(root, "message") ?? text(root, "error") ?? text(root, "Message") ?? text(root, "msg");
   return said !== undefined && get(root, "choices") === undefined && get(root, "delta") === undefined;
+};
+
+/** Servers that wrap every response say success by a code of 0 or 200 beside the message, or by a flag. */
+const saysSuccess = (root: object): boolean => {
+  const code = get(root, "code");
+  return get(root, "success") === true || code === 0 || code === 200 || code === "0" || code === "200";
 };
 
 const readHolders = (root: object, holders: ReadonlyArray<object>): BodyReading => {

@@ -3,14 +3,14 @@
  * provider's own where it refused the run.
  */
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
-import type { Recalled, ToldClient } from "../../adapters/relay/RelayRepeats.ts";
+import type { ProviderWords, Recalled, ToldClient } from "../../adapters/relay/RelayRepeats.ts";
 import type { RelayHeaders, RelayRequest } from "../../adapters/relay/RelayTransport.ts";
 import type { WireProtocol } from "../../provider/Protocols.ts";
 import { isOutOfDescriptors } from "../limits/Descriptors.ts";
 import type { Treatment } from "./ClientRow.ts";
 import { codeOf, messageOf, quoting } from "./GivenUpWords.ts";
 import { saysPassing } from "./PassingWords.ts";
-import { pageOf, saidBy } from "./ProviderWords.ts";
+import { pageOf, saidBy, type WebPage } from "./ProviderWords.ts";
 
 /**
  * What the client of a run that was given up is told: one plain sentence for a person, what broke (such as `ECONNREFUSED`), and
@@ -67,14 +67,20 @@ export const isLeftToClient = (
  */
 export const givenUp = (error: RelayInterrupted, request?: RelayRequest): GivenUp => {
   const code = codeOf(error.failure);
-  const said = error.rule === "user_cancelled" ? undefined : saidBy(error, request);
+  const page = pageOf(error.response, request);
+  const said = error.rule === "user_cancelled" ? undefined : (titleOf(page) ?? saidBy(error, request));
   return {
     ...(said === undefined ? {} : { said }),
-    message: messageOf({ ...factsOf(error), page: pageOf(error.response, request) }),
+    message: messageOf({ ...factsOf(error), page: page?.clause }),
     code,
     headers: [["x-should-retry", "false"], ...error.headers, ["x-recovery-code", code]],
   };
 };
+
+const titleOf = (page: WebPage | undefined): ProviderWords | undefined =>
+  page?.title === undefined
+    ? undefined
+    : { message: undefined, code: undefined, response: undefined, title: page.title };
 
 const factsOf = ({ attempts, failure, rule }: RelayInterrupted) => ({ attempts, failure, rule });
 

@@ -31,6 +31,9 @@ export const codeOf = (failure: Failure): string => {
 
 const plainCode = /^[A-Za-z][\w.-]{0,63}$/;
 
+/** Ends the clause about a web page; its title follows. */
+export const pageInPlace = "came in place of the model provider's response";
+
 /** Begins every message: who says it. */
 const speaker = "stream-recovery gateway: ";
 
@@ -42,9 +45,10 @@ const speaker = "stream-recovery gateway: ";
  */
 export const quoting = (
   message: string,
-  { code, message: said }: Pick<ProviderWords, "code" | "message">,
+  { code, message: said, title }: Pick<ProviderWords, "code" | "message" | "title">,
   asksByWords: boolean,
 ): string => {
+  if (title !== undefined) return message.replace(pageInPlace, () => `${pageInPlace}, with the title "${title}"`);
   const text = said === undefined || !asksByWords ? said : withoutPassing(said);
   const named = code === undefined || (asksByWords && saysPassing(code)) ? undefined : code;
   if (text === undefined && named === undefined) return message;

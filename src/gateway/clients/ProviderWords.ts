@@ -9,6 +9,7 @@ import { fieldOf, isNamed, type RelayRefusal, type RelayRequest } from "../../ad
 import { textOf } from "../../adapters/relay/WholeBody.ts";
 import * as Json from "../../domain/Json.ts";
 import * as ErrorBody from "../../failure/evidence/ErrorBody.ts";
+import { pageInPlace } from "./GivenUpWords.ts";
 import { saysPassing, withoutPassing } from "./PassingWords.ts";
 import { credentialsOf, redact } from "./Redaction.ts";
 
@@ -41,13 +42,20 @@ export const saidBy = (error: RelayInterrupted, request: RelayRequest | undefine
 /** Maximum length of a quoted title, in UTF-16 code units. */
 export const titleCharactersMax = 80;
 
+/** A web page that came under a status of success. */
+export interface WebPage {
+  /** Names the content type. */
+  readonly clause: string;
+  /** Without words by which clients ask again. */
+  readonly title: string | undefined;
+}
+
 /**
- * The web page that came under a status of success, in a clause: its content type and its title, without words by which clients ask
- * again. Undefined for any other response.
+ * Recognises a web page under a status of success; undefined for any other response.
  *
  * @param request the client's, whose credentials are redacted
  */
-export const pageOf = (response: RelayRefusal | undefined, request: RelayRequest | undefined): string | undefined => {
+export const pageOf = (response: RelayRefusal | undefined, request: RelayRequest | undefined): WebPage | undefined => {
   if (response === undefined) return undefined;
   const text = textOf(response.body);
   if (!isPage(response.head, text)) return undefined;
@@ -56,8 +64,7 @@ export const pageOf = (response: RelayRefusal | undefined, request: RelayRequest
   const [, inner = ""] = /<title[^>]{0,256}>([^<]{1,1024})/i.exec(text) ?? [];
   const line = quotable(redact(inner, request === undefined ? [] : credentialsOf(request)));
   const title = line === undefined ? undefined : withoutPassing(line.slice(0, titleCharactersMax).toWellFormed());
-  const clause = `a web page${typed} came in place of the model provider's response`;
-  return title === undefined ? clause : `${clause}, with the title "${title}"`;
+  return { clause: `a web page${typed} ${pageInPlace}`, title };
 };
 
 const isPage = ({ headers, status }: RelayRefusal["head"], text: string): boolean =>

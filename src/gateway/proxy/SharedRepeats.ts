@@ -44,6 +44,7 @@ const Told = Schema.Struct({
       message: Schema.UndefinedOr(Text),
       code: Schema.UndefinedOr(Text),
       response: Schema.UndefinedOr(Refusal),
+      title: Schema.optional(Text),
     }),
   ),
 });

@@ -69,6 +69,22 @@ describe("a provider's words", () => {
     assert.include(sentenceOf(givenUpBy("no healthy upstream"), verbatim), 'says "no healthy upstream"');
   });
 
+  it("hold the title of a web page, which the gateway's own message does not", () => {
+    const page: RelayRefusal = {
+      head: { status: 200, statusText: "", headers: [["content-type", "text/html"]] },
+      body: [new TextEncoder().encode("<html><title>Sign in as blue</title></html>")],
+      whole: true,
+    };
+    const given = givenUp(interruptedRun({ failure: { kind: "protocol", reason: "not_a_stream" } }, page));
+    const { said, ...own } = given;
+    assert.notInclude(JSON.stringify(own), "blue");
+    for (const of of [verbatim, careful])
+      assert.include(
+        sentenceOf(given, of),
+        '(text/html) came in place of the model provider\'s response, with the title "Sign in as blue"',
+      );
+  });
+
   it("are none where nothing was said", () => {
     for (const body of ["", "{}", '{"error":{"message":"…"}}'])
       assert.strictEqual(sentenceOf(givenUpBy(body), verbatim), givenUpBy(body).message);
