@@ -20,7 +20,7 @@ let chapters: ReadonlyArray<Chapter>;
 
 beforeAll(() => {
   chapters = read(root);
-}, 60_000);
+});
 
 const all = () => chapters.flatMap(({ entries, page }) => flat(entries).map((entry) => ({ ...entry, page })));
 
@@ -89,7 +89,7 @@ describe("the API reference", () => {
     assert.strictEqual(status, 0, String(stderr));
     assert.strictEqual(String(stdout), "");
     assert.deepStrictEqual(texts, [...files(chapters)].sort());
-  }, 60_000);
+  });
 
   it("is written before npm packs, and is not kept in the repository", () => {
     const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));

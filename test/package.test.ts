@@ -19,7 +19,7 @@ let consumer: Consumer.Consumer;
 
 beforeAll(() => {
   consumer = Consumer.make(["@types/node"]);
-}, 120_000);
+});
 
 afterAll(() => consumer.remove());
 
@@ -73,7 +73,7 @@ describe("the packed package", () => {
   for (const resolution of ["nodenext", "bundler"]) {
     it(`type-checks in a strict project with the library check on (${resolution})`, () => {
       assert.deepStrictEqual(typeErrors(resolution, program), []);
-    }, 120_000);
+    });
   }
 
   it("gives types that a wrong program does not pass", () => {

@@ -46,46 +46,37 @@ const rows = (board: ConformanceScoreboard) =>
     ]),
   );
 
-/** An SDK may wait for seconds before it retries. */
-const longest = 60_000;
-
 describe("the bare SDKs", () => {
-  it.live(
-    "openai and @anthropic-ai/sdk do what was measured in the field",
-    () =>
-      Effect.gen(function* () {
-        const openai = yield* runConformance(yield* openAiRuntime({ name: "openai" }), {
-          faults: fieldFaults,
-          silenceMs,
-        });
-        assert.deepStrictEqual(rows(openai), { "openai-chat": field, "openai-responses": field });
-        const anthropic = yield* runConformance(yield* anthropicRuntime({ name: "anthropic" }), {
-          faults: fieldFaults,
-          silenceMs,
-        });
-        assert.deepStrictEqual(rows(anthropic), { "anthropic-messages": field });
-        assert.isFalse(isSafe(openai));
-      }),
-    longest,
+  it.live("openai and @anthropic-ai/sdk do what was measured in the field", () =>
+    Effect.gen(function* () {
+      const openai = yield* runConformance(yield* openAiRuntime({ name: "openai" }), {
+        faults: fieldFaults,
+        silenceMs,
+      });
+      assert.deepStrictEqual(rows(openai), { "openai-chat": field, "openai-responses": field });
+      const anthropic = yield* runConformance(yield* anthropicRuntime({ name: "anthropic" }), {
+        faults: fieldFaults,
+        silenceMs,
+      });
+      assert.deepStrictEqual(rows(anthropic), { "anthropic-messages": field });
+      assert.isFalse(isSafe(openai));
+    }),
   );
 
-  it.live(
-    "AI SDK takes clean ends for answers, in all four protocols",
-    () =>
-      Effect.gen(function* () {
-        const board = yield* runConformance(yield* aiSdkRuntime({ name: "ai-sdk" }), {
-          faults: ["healthy_call", "text_cut", "text_clean_end", "args_clean_end"],
-          silenceMs,
-        });
-        const row = { healthy_call: "R2", text_cut: "E1", text_clean_end: "T1", args_clean_end: "T1" };
-        assert.deepStrictEqual(rows(board), {
-          "openai-chat": row,
-          "openai-responses": row,
-          "anthropic-messages": row,
-          "google-gemini": row,
-        });
-      }),
-    longest,
+  it.live("AI SDK takes clean ends for answers, in all four protocols", () =>
+    Effect.gen(function* () {
+      const board = yield* runConformance(yield* aiSdkRuntime({ name: "ai-sdk" }), {
+        faults: ["healthy_call", "text_cut", "text_clean_end", "args_clean_end"],
+        silenceMs,
+      });
+      const row = { healthy_call: "R2", text_cut: "E1", text_clean_end: "T1", args_clean_end: "T1" };
+      assert.deepStrictEqual(rows(board), {
+        "openai-chat": row,
+        "openai-responses": row,
+        "anthropic-messages": row,
+        "google-gemini": row,
+      });
+    }),
   );
 });
 
@@ -104,23 +95,17 @@ const failing = Effect.fnUntraced(function* (name: (typeof subjectNames)[number]
 
 describe("with this package", () => {
   for (const name of subjectNames) {
-    it.live(
-      `${name} is safe, never hangs, and recovers all but breaks behind text that was shown`,
-      () => Effect.map(failing(name, {}), (failed) => assert.sameMembers(failed, [...shown])),
-      longest,
+    it.live(`${name} is safe, never hangs, and recovers all but breaks behind text that was shown`, () =>
+      Effect.map(failing(name, {}), (failed) => assert.sameMembers(failed, [...shown])),
     );
 
-    it.live(
-      `${name} recovers everything where text waits for its end`,
-      () => Effect.map(failing(name, { reveal: "on_complete" }), (failed) => assert.deepStrictEqual(failed, [])),
-      longest,
+    it.live(`${name} recovers everything where text waits for its end`, () =>
+      Effect.map(failing(name, { reveal: "on_complete" }), (failed) => assert.deepStrictEqual(failed, [])),
     );
   }
 
-  it.live(
-    "ai-sdk recovers everything, text as it comes, where its user lets it be withdrawn",
-    () => Effect.map(failing("ai-sdk", { answer: "retry" }), (failed) => assert.deepStrictEqual(failed, [])),
-    longest,
+  it.live("ai-sdk recovers everything, text as it comes, where its user lets it be withdrawn", () =>
+    Effect.map(failing("ai-sdk", { answer: "retry" }), (failed) => assert.deepStrictEqual(failed, [])),
   );
 });
 

@@ -94,13 +94,13 @@ describe("a command line that is wrong", () => {
     assert.match(variable.stderr, /^serve: \$STREAM_RECOVERY_PORT: expected a whole number\. See .*\n$/);
     assert.strictEqual(variable.code, 2);
     assert.isFalse(existsSync(join(folder, "postgres:")), "no file of that name");
-  }, 90_000);
+  });
 
   it("prints help on stdout only where it is asked for", async () => {
     const { code, stderr, stdout } = await run(["runs", "list", "--help"], apart());
     assert.deepStrictEqual([code, stderr], [0, ""]);
     assert.match(stdout, /--limit/);
-  }, 30_000);
+  });
 });
 
 describe("a signal", () => {
@@ -124,7 +124,7 @@ describe("a signal", () => {
       assert.strictEqual(await stopped(["serve", "--port", "0", "--db", db], /listening/, signal), 0);
       assert.strictEqual(await stopped(["faults"], /listening/, signal), 0);
       assert.strictEqual(await stopped(["runs", "watch", "--db", db], /watching/, signal), 0);
-    }, 60_000);
+    });
 
     it(`ends any other command by the signal's own code: ${signal}`, async () => {
       const child = start(["decide"]);
@@ -133,7 +133,7 @@ describe("a signal", () => {
       child.kill(signal);
       const [code] = await once(child, "close");
       assert.strictEqual(code, signal === "SIGINT" ? 130 : 143);
-    }, 30_000);
+    });
   }
 
   it("ends a server that npx started, where it reaches npx alone", async () => {

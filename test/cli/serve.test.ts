@@ -266,6 +266,5 @@ describe("stream-recovery serve", () => {
         again.child.kill("SIGTERM");
         yield* Effect.promise(() => again.exited);
       }),
-    60_000,
   );
 });

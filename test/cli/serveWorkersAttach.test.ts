@@ -164,7 +164,6 @@ describe("a client of several workers that comes back", () => {
           }
           for (const run of yield* runsIn(served.db)) assert.strictEqual(run.end?.state, "completed");
         }),
-      60_000,
     );
 
   it.live("is given the same head as at its own worker, and its access line names the run", () =>

@@ -41,5 +41,5 @@ describe.skipIf(!isPlayed)("three gateways of the version before, rolled to this
     assert.isAbove(verdict.byVersion.older, 0, said);
     assert.isAbove(verdict.byVersion.newer, 0, said);
     assert.isAtLeast(verdict.recovered + verdict.told.length, verdict.streamsBroken, said);
-  }, 300_000);
+  });
 });

@@ -9,18 +9,15 @@ import { again, processes, seeds } from "./Seeds.ts";
 
 describe("Processes over one SQLite file that are stopped and killed", () => {
   for (const seed of seeds) {
-    it.live(
-      `were told what the file holds, from seed ${seed}`,
-      () =>
-        Effect.gen(function* () {
-          const place = { store: yield* Folder.emptyPath };
-          const given = { seed, processes, seconds: 12, until: (so: Happened) => isRich(so, place) };
-          const played = yield* play(given, place);
-          console.log(`seed ${seed}, sqlite: ${counted(played)}`);
-          assert.deepStrictEqual(told(played), [], again(seed, "sqlite"));
-          assert.isTrue(isRich(played, place), `${again(seed, "sqlite")}: ${counted(played)}`);
-        }).pipe(Effect.scoped),
-      240_000,
+    it.live(`were told what the file holds, from seed ${seed}`, () =>
+      Effect.gen(function* () {
+        const place = { store: yield* Folder.emptyPath };
+        const given = { seed, processes, seconds: 12, until: (so: Happened) => isRich(so, place) };
+        const played = yield* play(given, place);
+        console.log(`seed ${seed}, sqlite: ${counted(played)}`);
+        assert.deepStrictEqual(told(played), [], again(seed, "sqlite"));
+        assert.isTrue(isRich(played, place), `${again(seed, "sqlite")}: ${counted(played)}`);
+      }).pipe(Effect.scoped),
     );
   }
 });

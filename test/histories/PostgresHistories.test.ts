@@ -24,18 +24,15 @@ const own = Effect.gen(function* () {
 
 describe("Processes over one PostgreSQL that are stopped, killed and cut off, and whose server starts again", () => {
   for (const seed of seeds) {
-    it.live(
-      `were told what the server holds, from seed ${seed}`,
-      () =>
-        Effect.gen(function* () {
-          const place = yield* own;
-          const given = { seed, processes, seconds: 12, until: (so: Happened) => isRich(so, place) };
-          const played = yield* play(given, place);
-          console.log(`seed ${seed}, postgres: ${counted(played)}`);
-          assert.deepStrictEqual(told(played), [], again(seed, "postgres"));
-          assert.isTrue(isRich(played, place), `${again(seed, "postgres")}: ${counted(played)}`);
-        }).pipe(Effect.scoped),
-      240_000,
+    it.live(`were told what the server holds, from seed ${seed}`, () =>
+      Effect.gen(function* () {
+        const place = yield* own;
+        const given = { seed, processes, seconds: 12, until: (so: Happened) => isRich(so, place) };
+        const played = yield* play(given, place);
+        console.log(`seed ${seed}, postgres: ${counted(played)}`);
+        assert.deepStrictEqual(told(played), [], again(seed, "postgres"));
+        assert.isTrue(isRich(played, place), `${again(seed, "postgres")}: ${counted(played)}`);
+      }).pipe(Effect.scoped),
     );
   }
 });

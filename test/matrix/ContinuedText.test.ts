@@ -29,17 +29,13 @@ const holds = (rows: ReadonlyArray<Row>): void => {
 
 describe("the fault matrix with continue_text auto", () => {
   for (const id of ids) {
-    it.live(
-      `${id}: every break of every shape, live and held, by silence too`,
-      () => Effect.map(playAll(id, "auto"), holds),
-      120_000,
+    it.live(`${id}: every break of every shape, live and held, by silence too`, () =>
+      Effect.map(playAll(id, "auto"), holds),
     );
 
     for (const http2 of breaks)
-      it.live(
-        `${id}: a part of them over HTTP/2, where each breaks the ${http2}`,
-        () => Effect.map(playAll(id, "auto", { http2, every: everyOverHttp2 }), holds),
-        60_000,
+      it.live(`${id}: a part of them over HTTP/2, where each breaks the ${http2}`, () =>
+        Effect.map(playAll(id, "auto", { http2, every: everyOverHttp2 }), holds),
       );
   }
 });

@@ -11,9 +11,6 @@ import { cells, overHttp2, playAll, slice } from "./Matrix.ts";
 import type { Outcome } from "./Play.ts";
 import { markdown, totalsOf } from "./Table.ts";
 
-/** Milliseconds for the slice: two cores, shared with the other tests. */
-const sliceMs = 120_000;
-
 /** One cell in so many over HTTP/2, beside the one of every row: what differs there is how a break comes, and not what it comes to. */
 const everyOverHttp2 = 40;
 
@@ -40,14 +37,11 @@ describe("the fault matrix", () => {
   it.live(
     "comes out as it must in every cell of a representative slice, without a duplicate, a false success or a false abort",
     () => comesOut(slice(all)),
-    sliceMs,
   );
 
   for (const http2 of breaks)
-    it.live(
-      `comes out the same over HTTP/2, where a break breaks the ${http2}`,
-      () => comesOut(slice(overHttp2(all), everyOverHttp2), http2),
-      sliceMs,
+    it.live(`comes out the same over HTTP/2, where a break breaks the ${http2}`, () =>
+      comesOut(slice(overHttp2(all), everyOverHttp2), http2),
     );
 
   it("gives every cell a name of its own", () => {

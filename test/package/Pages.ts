@@ -36,7 +36,7 @@ export const holdPages = (pages: ReadonlyArray<string>, links: ReadonlyArray<str
     consumer = Consumer.make(["@types/node", ...links]);
     // Commands run programs by their names.
     for (const { file, text } of programs) writeFileSync(join(consumer.folder, file), text);
-  }, 120_000);
+  });
 
   afterAll(() => consumer.remove());
 
@@ -73,7 +73,7 @@ export const holdPages = (pages: ReadonlyArray<string>, links: ReadonlyArray<str
         const { status, stdout, stderr } = spawnSync("bash", shellOf(text), options);
         assert.strictEqual(status, 0, stderr);
         assertShows(output, stdout);
-      }, 90_000);
+      });
     }
   });
 

@@ -28,9 +28,6 @@ const wideSpan = span(wide);
 const deepSpan = span(deep);
 const deepEndedSpan = span(deepEnded);
 
-/** The whole product takes seconds on an idle core; this bounds it on a busy one, in milliseconds. */
-const longest = 120_000;
-
 /** The first covering pair of facts along which permission grows, as text; nothing where the law holds. */
 const growth = (
   policy: RecoveryPolicy.RecoveryPolicy,
@@ -70,22 +67,14 @@ const noGrowth = (
 };
 
 describe("L2 permission shrinks", () => {
-  it(
-    "over every value of every chain with one call, every failure and every setting of the flags",
-    () => {
-      noGrowth(RecoveryPolicy.default, wideSpan, distinct, flags);
-    },
-    longest,
-  );
+  it("over every value of every chain with one call, every failure and every setting of the flags", () => {
+    noGrowth(RecoveryPolicy.default, wideSpan, distinct, flags);
+  });
 
-  it(
-    "over ledgers of up to two rows and their folds, under every setting of the flags",
-    () => {
-      noGrowth(RecoveryPolicy.default, deepSpan, recoverable, flags);
-      noGrowth(RecoveryPolicy.default, deepEndedSpan, [{ kind: "invalid_tool_input" }], flags);
-    },
-    longest,
-  );
+  it("over ledgers of up to two rows and their folds, under every setting of the flags", () => {
+    noGrowth(RecoveryPolicy.default, deepSpan, recoverable, flags);
+    noGrowth(RecoveryPolicy.default, deepEndedSpan, [{ kind: "invalid_tool_input" }], flags);
+  });
 
   it("where a part of the budget is spent", () => {
     const plain = { ...freshRun, can_refresh_credentials: true };

@@ -108,41 +108,34 @@ const cross = (...parts: ReadonlyArray<ReadonlyArray<Partial<RunFacts>>>): Reado
     [freshRun],
   );
 
-/** The whole product takes seconds on an idle core; this bounds it on a busy one, in milliseconds. */
-const longest = 120_000;
-
 const every = (index: number, step: number): boolean => index % step === 0;
 
 describe("L3 own facts: the run around an attempt", () => {
-  it(
-    "no veto turns a non-retry into a retry: what is retried under any budget and any wait is what the rows give, mode and rule",
-    () => {
-      let retried = 0;
-      for (const failure of failures) {
-        for (const run of cross(runtimes, places, spendings)) {
-          const { cooldown_ms: _, path: __, ...flags } = run;
-          const free = { ...freshRun, ...unspent(flags) };
-          for (const facts of product.facts.filter((_, index) => every(index, 11))) {
-            const decision = decide(facts, failure, run);
-            if (decision.action !== "auto_retry_once") continue;
-            retried += 1;
-            // A move says itself that the rows have let it pass; without it they are asked as if the run had no other route.
-            const given = decide(
-              facts,
-              failure,
-              decision.route === "next" ? run : { ...free, next_route: "none" },
-              defaultBudget,
-            );
-            if (given.action !== decision.action || given.mode !== decision.mode || given.rule !== decision.rule) {
-              assert.fail(JSON.stringify({ facts, failure, run, decision, given }));
-            }
+  it("no veto turns a non-retry into a retry: what is retried under any budget and any wait is what the rows give, mode and rule", () => {
+    let retried = 0;
+    for (const failure of failures) {
+      for (const run of cross(runtimes, places, spendings)) {
+        const { cooldown_ms: _, path: __, ...flags } = run;
+        const free = { ...freshRun, ...unspent(flags) };
+        for (const facts of product.facts.filter((_, index) => every(index, 11))) {
+          const decision = decide(facts, failure, run);
+          if (decision.action !== "auto_retry_once") continue;
+          retried += 1;
+          // A move says itself that the rows have let it pass; without it they are asked as if the run had no other route.
+          const given = decide(
+            facts,
+            failure,
+            decision.route === "next" ? run : { ...free, next_route: "none" },
+            defaultBudget,
+          );
+          if (given.action !== decision.action || given.mode !== decision.mode || given.rule !== decision.rule) {
+            assert.fail(JSON.stringify({ facts, failure, run, decision, given }));
           }
         }
       }
-      assert.isAbove(retried, 40_000);
-    },
-    longest,
-  );
+    }
+    assert.isAbove(retried, 40_000);
+  });
 
   it("the rows read nothing of path, wait, tokens or group: without a route and with an open budget the ruling stays the same", () => {
     const unlimited: Budget = { ...defaultBudget, max_outage_ms: "forever" };
@@ -202,18 +195,14 @@ describe("L3 own facts: the run around an attempt", () => {
 });
 
 describe("L2 permission shrinks, under every setting of the run's new flags", () => {
-  it(
-    "path, cooldown, routes, moves, tokens and group, with a budget that is whole and one that is spent",
-    () => {
-      for (const failure of failures) {
-        for (const run of cross(runtimes, places, spendings.slice(0, 6))) {
-          const grown = growth(product, failure, run);
-          if (grown !== undefined) assert.fail(grown);
-        }
+  it("path, cooldown, routes, moves, tokens and group, with a budget that is whole and one that is spent", () => {
+    for (const failure of failures) {
+      for (const run of cross(runtimes, places, spendings.slice(0, 6))) {
+        const grown = growth(product, failure, run);
+        if (grown !== undefined) assert.fail(grown);
       }
-    },
-    longest,
-  );
+    }
+  });
 
   it("in the strict policy, and in one that makes a replay rule stricter", () => {
     const stricter = RecoveryPolicy.make({

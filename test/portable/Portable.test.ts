@@ -74,7 +74,7 @@ describe("a page without Node", () => {
   let built: Bundle;
   beforeAll(async () => {
     built = await bundle(join(import.meta.dirname, "Turns.ts"));
-  }, 60_000);
+  });
 
   const play = async (turn: string): Promise<unknown> => {
     const context = createContext({ ...page });

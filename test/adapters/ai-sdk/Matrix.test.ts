@@ -93,6 +93,6 @@ const playAll = (provider: ProviderName) =>
 
 describe("streamText with a tool, over every break of its first answer", () => {
   for (const provider of providerNames) {
-    it.live(`${provider}: nothing twice, nothing cut, nothing lost in silence`, () => playAll(provider), 120_000);
+    it.live(`${provider}: nothing twice, nothing cut, nothing lost in silence`, () => playAll(provider));
   }
 });

@@ -108,24 +108,21 @@ const check = ({ name, shape }: Cell, played: Played): void => {
 
 describe("EffectAi through Chat, on real sockets", () => {
   for (const id of ids) {
-    it.live(
-      `${id}: ${cells.length} cells without a duplicate, a second run, a cut argument or a silent end`,
-      () =>
-        Effect.gen(function* () {
-          const all = yield* Effect.forEach(
-            cells,
-            (cell) =>
-              Effect.map(play(id, scriptOf(cell), { clocks, reasoning: cell.shape.reasoning }), (played) => ({
-                cell,
-                played,
-              })),
-            { concurrency: 32 },
-          );
-          for (const { cell, played } of all) check(cell, played);
-          const recovered = all.filter(({ played }) => played.error === undefined);
-          assert.isAbove(recovered.length, cells.length * 0.6);
-        }),
-      { timeout: 60_000 },
+    it.live(`${id}: ${cells.length} cells without a duplicate, a second run, a cut argument or a silent end`, () =>
+      Effect.gen(function* () {
+        const all = yield* Effect.forEach(
+          cells,
+          (cell) =>
+            Effect.map(play(id, scriptOf(cell), { clocks, reasoning: cell.shape.reasoning }), (played) => ({
+              cell,
+              played,
+            })),
+          { concurrency: 32 },
+        );
+        for (const { cell, played } of all) check(cell, played);
+        const recovered = all.filter(({ played }) => played.error === undefined);
+        assert.isAbove(recovered.length, cells.length * 0.6);
+      }),
     );
   }
 

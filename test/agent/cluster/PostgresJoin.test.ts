@@ -17,9 +17,6 @@ import { linesOf } from "../Marks.ts";
 import * as Rig from "../Rig.ts";
 import * as Nodes from "./Nodes.ts";
 
-/** Longest time of a test, in milliseconds: locks of shards change hands by the seconds. */
-const endMsMax = 120_000;
-
 /** A tool that leaves its mark at once, and ends when it is told to. */
 const call = { tool: "shell", input: { command: "echo mark >> marks; until [ -e go ]; do sleep 0.05; done" } };
 
@@ -96,33 +93,27 @@ const turning = Effect.fnUntraced(function* (graceMs: number) {
 const quiet = Effect.provideService(References.MinimumLogLevel, "None" as const);
 
 describe("A node that joins in the middle of a turn", () => {
-  it.live(
-    "leaves the turn to its owner while that may end it, and has the next one",
-    () =>
-      Effect.gen(function* () {
-        const { ends, judged, one, owner, saying } = yield* turning(60_000);
-        // The shard is the new node's by now, and no other owner has the conversation before its turn has ended.
-        assert.strictEqual((yield* owner).owner, nameOf(one));
-        ends();
-        assert.deepInclude(yield* Fiber.join(saying), { turns: 1, how: "done" });
-        yield* judged;
-      }).pipe(Effect.scoped, quiet),
-    endMsMax,
+  it.live("leaves the turn to its owner while that may end it, and has the next one", () =>
+    Effect.gen(function* () {
+      const { ends, judged, one, owner, saying } = yield* turning(60_000);
+      // The shard is the new node's by now, and no other owner has the conversation before its turn has ended.
+      assert.strictEqual((yield* owner).owner, nameOf(one));
+      ends();
+      assert.deepInclude(yield* Fiber.join(saying), { turns: 1, how: "done" });
+      yield* judged;
+    }).pipe(Effect.scoped, quiet),
   );
 
-  it.live(
-    "takes up a turn that did not end in time: its tool is asked about, and is not run again",
-    () =>
-      Effect.gen(function* () {
-        const { caller, judged, owner, saying, two } = yield* turning(0);
-        const rests = yield* Fiber.join(saying);
-        assert.deepInclude(rests, { turns: 1, how: "parked", node: nameOf(two) });
-        assert.strictEqual((yield* owner).owner, nameOf(two));
-        const { attempt, call, tool } = rests.call ?? assert.fail("no call is asked about");
-        const ended = yield* caller.goOn(rests, { attempt, call, tool, verdict: "it_ran" });
-        assert.deepInclude(ended, { turns: 1, how: "done" });
-        yield* judged;
-      }).pipe(Effect.scoped, quiet),
-    endMsMax,
+  it.live("takes up a turn that did not end in time: its tool is asked about, and is not run again", () =>
+    Effect.gen(function* () {
+      const { caller, judged, owner, saying, two } = yield* turning(0);
+      const rests = yield* Fiber.join(saying);
+      assert.deepInclude(rests, { turns: 1, how: "parked", node: nameOf(two) });
+      assert.strictEqual((yield* owner).owner, nameOf(two));
+      const { attempt, call, tool } = rests.call ?? assert.fail("no call is asked about");
+      const ended = yield* caller.goOn(rests, { attempt, call, tool, verdict: "it_ran" });
+      assert.deepInclude(ended, { turns: 1, how: "done" });
+      yield* judged;
+    }).pipe(Effect.scoped, quiet),
   );
 });

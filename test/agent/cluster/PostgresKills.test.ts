@@ -11,9 +11,6 @@ import * as Judge from "../JournalJudge.ts";
 import { linesOf } from "../Marks.ts";
 import * as Nodes from "./Nodes.ts";
 
-/** Longest time of the test, in milliseconds: it starts some twenty processes, on a machine that may be busy. */
-const endMsMax = 480_000;
-
 const seed = Number(process.env.CLUSTER_KILL_SEED ?? 20_261_124);
 
 /** Turns in which the owner is killed. */
@@ -55,40 +52,37 @@ const stayed = (nodes: Nodes.Nodes, caller: Agents.Running, number: number): Eff
   });
 
 describe("Conversations of a cluster whose owners are killed one after the other", () => {
-  it.live(
-    `have each turn once, and each effect of a tool once: seed ${seed}`,
-    () =>
-      Effect.gen(function* () {
-        const dice = new Dice(seed);
-        const script = [...Array.from({ length: kills }, () => turn).flat(), { content: [{ text: 3 }] }];
-        const nodes = yield* Nodes.make({ answers: script });
-        let living: ReadonlyArray<Nodes.Node> = yield* Effect.all([nodes.node, nodes.node, nodes.node], {
-          concurrency: 3,
-        });
-        yield* Nodes.ready(living);
-        for (let number = 1; number <= kills; number += 1) {
-          const before = number === 1 ? 0 : (yield* nodes.journal).length;
-          const caller = yield* nodes.caller(["--prompt", `Turn ${number}`]);
-          const due = before + 1 + Math.floor(dice.next() * linesMax);
-          const reached = Nodes.until(Effect.map(nodes.journal, (journal) => journal.length >= due));
-          // A turn that has ended by then had a kill behind its last line.
-          yield* Effect.raceFirst(reached, caller.ended);
-          const { others, owner } = yield* Nodes.divided(nodes, living);
-          owner.child.kill("SIGKILL");
-          living = [...others, yield* nodes.node];
-          yield* stayed(nodes, caller, number);
-        }
-        const journal = yield* nodes.journal;
-        assert.deepStrictEqual(Judge.problems(journal), [], `CLUSTER_KILL_SEED=${seed}`);
-        const said = journal.flatMap((entry) => (entry._tag === "User" ? [entry.text] : []));
-        assert.deepStrictEqual(
-          said,
-          Array.from({ length: kills }, (_, index) => `Turn ${index + 1}`),
-        );
-        const { ran, settled, started } = Judge.tally(journal, "shell");
-        assert.lengthOf(linesOf(nodes.marks), settled + ran, `CLUSTER_KILL_SEED=${seed}`);
-        assert.isAbove(started, 0);
-      }).pipe(Effect.scoped),
-    endMsMax,
+  it.live(`have each turn once, and each effect of a tool once: seed ${seed}`, () =>
+    Effect.gen(function* () {
+      const dice = new Dice(seed);
+      const script = [...Array.from({ length: kills }, () => turn).flat(), { content: [{ text: 3 }] }];
+      const nodes = yield* Nodes.make({ answers: script });
+      let living: ReadonlyArray<Nodes.Node> = yield* Effect.all([nodes.node, nodes.node, nodes.node], {
+        concurrency: 3,
+      });
+      yield* Nodes.ready(living);
+      for (let number = 1; number <= kills; number += 1) {
+        const before = number === 1 ? 0 : (yield* nodes.journal).length;
+        const caller = yield* nodes.caller(["--prompt", `Turn ${number}`]);
+        const due = before + 1 + Math.floor(dice.next() * linesMax);
+        const reached = Nodes.until(Effect.map(nodes.journal, (journal) => journal.length >= due));
+        // A turn that has ended by then had a kill behind its last line.
+        yield* Effect.raceFirst(reached, caller.ended);
+        const { others, owner } = yield* Nodes.divided(nodes, living);
+        owner.child.kill("SIGKILL");
+        living = [...others, yield* nodes.node];
+        yield* stayed(nodes, caller, number);
+      }
+      const journal = yield* nodes.journal;
+      assert.deepStrictEqual(Judge.problems(journal), [], `CLUSTER_KILL_SEED=${seed}`);
+      const said = journal.flatMap((entry) => (entry._tag === "User" ? [entry.text] : []));
+      assert.deepStrictEqual(
+        said,
+        Array.from({ length: kills }, (_, index) => `Turn ${index + 1}`),
+      );
+      const { ran, settled, started } = Judge.tally(journal, "shell");
+      assert.lengthOf(linesOf(nodes.marks), settled + ran, `CLUSTER_KILL_SEED=${seed}`);
+      assert.isAbove(started, 0);
+    }).pipe(Effect.scoped),
   );
 });

@@ -21,51 +21,45 @@ describe("stream-recovery runs cancel", () => {
     ["a gateway", []],
     ["a worker of a gateway", ["--workers", "2"]],
   ] as const)
-    it.live(
-      `tells ${what} that drives the run, names it, and is refused behind the end`,
-      () =>
-        Effect.gen(function* () {
-          const db = join(yield* folder, "runs.db");
-          const { response, run, served } = yield* driving(db, more);
-          if (more.length > 0) yield* logged(served, /a worker serves/, 2);
-          const { code, stderr, stdout } = yield* cancel(db, run);
-          assert.deepStrictEqual([code, stderr], [0, ""]);
-          const [, driver = ""] = /\((\d+@[^)]+)\) was told/.exec(stdout) ?? [];
-          assert.include(drivers(served), driver);
-          assert.include(stdout, "stopped (user_cancelled)");
-          assert.isTrue(yield* broken(response));
-          assert.deepStrictEqual(
-            (yield* runsIn(db)).map(({ end }) => end?.reason),
-            ["user_cancelled"],
-          );
-          const again = yield* cancel(db, run);
-          assert.strictEqual(again.code, 1);
-          assert.include(again.stderr, `runs cancel: ${run}: The run had ended before: stopped (user_cancelled)`);
-          const unknown = yield* cancel(db, "none");
-          assert.deepStrictEqual([unknown.code, unknown.stdout], [1, ""]);
-          assert.include(unknown.stderr, 'no run is or begins with "none"');
-        }).pipe(Effect.scoped),
-      60_000,
-    );
-
-  it.live(
-    "ends a run whose gateway was killed, once its lease is over, and gives machines JSON",
-    () =>
+    it.live(`tells ${what} that drives the run, names it, and is refused behind the end`, () =>
       Effect.gen(function* () {
         const db = join(yield* folder, "runs.db");
-        const { response, run, served } = yield* driving(db);
-        served.child.kill("SIGKILL");
-        yield* Effect.promise(() => served.exited);
+        const { response, run, served } = yield* driving(db, more);
+        if (more.length > 0) yield* logged(served, /a worker serves/, 2);
+        const { code, stderr, stdout } = yield* cancel(db, run);
+        assert.deepStrictEqual([code, stderr], [0, ""]);
+        const [, driver = ""] = /\((\d+@[^)]+)\) was told/.exec(stdout) ?? [];
+        assert.include(drivers(served), driver);
+        assert.include(stdout, "stopped (user_cancelled)");
         assert.isTrue(yield* broken(response));
-        const { code, stdout } = yield* cancel(db, run, "--json");
-        assert.strictEqual(code, 0);
-        // What a test looks at is compared with what it expects.
-        const told = JSON.parse(stdout) as Record<string, unknown>;
-        assert.deepInclude(told, { run_id: run, outcome: "nobodys", state: "ended" });
-        assert.deepNestedInclude(told, { "end.reason": "user_cancelled" });
-        const [record] = yield* runsIn(db);
-        assert.strictEqual(record?.incidents.at(-1)?.decision.rule, "user_cancelled");
+        assert.deepStrictEqual(
+          (yield* runsIn(db)).map(({ end }) => end?.reason),
+          ["user_cancelled"],
+        );
+        const again = yield* cancel(db, run);
+        assert.strictEqual(again.code, 1);
+        assert.include(again.stderr, `runs cancel: ${run}: The run had ended before: stopped (user_cancelled)`);
+        const unknown = yield* cancel(db, "none");
+        assert.deepStrictEqual([unknown.code, unknown.stdout], [1, ""]);
+        assert.include(unknown.stderr, 'no run is or begins with "none"');
       }).pipe(Effect.scoped),
-    60_000,
+    );
+
+  it.live("ends a run whose gateway was killed, once its lease is over, and gives machines JSON", () =>
+    Effect.gen(function* () {
+      const db = join(yield* folder, "runs.db");
+      const { response, run, served } = yield* driving(db);
+      served.child.kill("SIGKILL");
+      yield* Effect.promise(() => served.exited);
+      assert.isTrue(yield* broken(response));
+      const { code, stdout } = yield* cancel(db, run, "--json");
+      assert.strictEqual(code, 0);
+      // What a test looks at is compared with what it expects.
+      const told = JSON.parse(stdout) as Record<string, unknown>;
+      assert.deepInclude(told, { run_id: run, outcome: "nobodys", state: "ended" });
+      assert.deepNestedInclude(told, { "end.reason": "user_cancelled" });
+      const [record] = yield* runsIn(db);
+      assert.strictEqual(record?.incidents.at(-1)?.decision.rule, "user_cancelled");
+    }).pipe(Effect.scoped),
   );
 });

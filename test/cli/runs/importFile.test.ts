@@ -74,7 +74,7 @@ describe("runs export --all and runs import", () => {
       third.stderr,
       "runs import: asks: another record of this id is there, and stays\nruns import: one run not taken\n",
     );
-  }, 60_000);
+  });
 
   it("that was killed in its middle is done again: what is there already is said, nothing is there twice and nothing lost", async () => {
     const db = at("killed.db");
@@ -97,7 +97,7 @@ describe("runs export --all and runs import", () => {
     );
     const { stdout } = await run(["export", "--all", "--db", db]);
     assert.deepStrictEqual(KilledImport.said([stdout]), KilledImport.said(KilledImport.lines));
-  }, 120_000);
+  });
 
   it("take a run along that a process drives where that is asked for", async () => {
     const db = at("live.db");
@@ -150,5 +150,5 @@ describe("runs export --all and runs import", () => {
     }
     assert.strictEqual(readFileSync(file, "utf8"), `${lines.slice(0, -1).join("\n")}\n`);
     assert.strictEqual((await run(["list", ...to])).code, 1, "nothing of a small file that was cut is on record");
-  }, 60_000);
+  });
 });

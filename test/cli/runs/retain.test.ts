@@ -143,5 +143,5 @@ describe("stream-recovery runs retain", () => {
     const missing = await CommandLine.run(["runs", "retain", "--db", join(folder, "none.db")], { env });
     assert.strictEqual(missing.code, 1);
     assert.match(missing.stderr, /^runs retain: no run is on record: .*none\.db does not exist\n$/);
-  }, 60_000);
+  });
 });

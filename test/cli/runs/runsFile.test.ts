@@ -47,7 +47,7 @@ describe("the command line on a file of runs", () => {
     assert.strictEqual(second.code, 0, second.stderr);
     const listed = Json.record(Json.parse((await run(db, "runs", "list", "--json")).stdout)?.json);
     assert.strictEqual(Json.list(listed?.runs).length, 2, "a second demo keeps runs of its own");
-  }, 60_000);
+  });
 
   it("plays the demo in memory where the file cannot be opened, and says so in one line", async () => {
     const db = join(folder, "a-folder.db");
@@ -101,7 +101,7 @@ describe("the command line on a file of runs", () => {
     assert.deepStrictEqual(await listed("running"), []);
     assert.deepStrictEqual(await listed("live"), []);
     assert.include((await run(db, "runs", "list", "--state", "waiting")).stdout, "‖ waiting");
-  }, 60_000);
+  });
 
   it("follows in one process what another one answers", async () => {
     const db = join(folder, "two.db");

@@ -83,49 +83,44 @@ const told = (run: RunRecord | undefined): string => {
 };
 
 describe("The process of a gateway that is killed while runs go on without their clients", () => {
-  it.live(
-    "leaves each with one end on record, answers none by its name, and pays for none again of itself",
-    () =>
-      Effect.gen(function* () {
-        const file = join(yield* folder, "runs.db");
-        const provider = yield* providerOf((nth) => lost[nth % lost.length]?.events ?? []);
-        const urls = ["--openai-url", `${provider.at}/v1`, "--anthropic-url", provider.at, "--gemini-url", provider.at];
-        const args = ["--port", "0", "--db", file, "--linger-ms", "600000", "--linger-max-ms", "600000", ...urls];
-        const first = yield* serve(args);
-        const names = yield* leaveAll(first.url, provider);
-        first.child.kill("SIGKILL");
-        yield* Effect.promise(() => first.exited);
+  it.live("leaves each with one end on record, answers none by its name, and pays for none again of itself", () =>
+    Effect.gen(function* () {
+      const file = join(yield* folder, "runs.db");
+      const provider = yield* providerOf((nth) => lost[nth % lost.length]?.events ?? []);
+      const urls = ["--openai-url", `${provider.at}/v1`, "--anthropic-url", provider.at, "--gemini-url", provider.at];
+      const args = ["--port", "0", "--db", file, "--linger-ms", "600000", "--linger-max-ms", "600000", ...urls];
+      const first = yield* serve(args);
+      const names = yield* leaveAll(first.url, provider);
+      first.child.kill("SIGKILL");
+      yield* Effect.promise(() => first.exited);
 
-        const second = yield* serve(args);
-        const runs = yield* ended(file);
-        assert.strictEqual(runs.size, lost.length);
-        for (const [index, one] of lost.entries()) {
-          const note = `${one.protocol}, event ${one.at}`;
-          assert.strictEqual(
-            told(runs.get(names[index] ?? "")),
-            one.at > one.events.length ? completed : interrupted,
-            note,
-          );
-          const named = yield* whole(attach(second, names[index] ?? "", headers));
-          assert.strictEqual(named.head?.statusCode, 404, note);
-          assert.strictEqual(named.head?.headers["x-recovery-refused"], "stream");
-          assert.include(named.body.toString(), "started anew", note);
-        }
-        assert.lengthOf(provider.asked, lost.length, "nothing is paid for behind its client's back");
+      const second = yield* serve(args);
+      const runs = yield* ended(file);
+      assert.strictEqual(runs.size, lost.length);
+      for (const [index, one] of lost.entries()) {
+        const note = `${one.protocol}, event ${one.at}`;
+        assert.strictEqual(
+          told(runs.get(names[index] ?? "")),
+          one.at > one.events.length ? completed : interrupted,
+          note,
+        );
+        const named = yield* whole(attach(second, names[index] ?? "", headers));
+        assert.strictEqual(named.head?.statusCode, 404, note);
+        assert.strictEqual(named.head?.headers["x-recovery-refused"], "stream");
+        assert.include(named.body.toString(), "started anew", note);
+      }
+      assert.lengthOf(provider.asked, lost.length, "nothing is paid for behind its client's back");
 
-        for (const [index, one] of lost.entries()) {
-          const client = ask(second.url, one, again);
-          (yield* provider.nth(lost.length + index)).finish();
-          const got = yield* whole(client);
-          assert.isTrue(got.body.equals(Buffer.concat(one.events)), `${one.protocol}, event ${one.at}`);
-          assert.isUndefined(got.head?.headers["x-recovery-attached"]);
-        }
-        const later = yield* ended(file);
-        assert.strictEqual(later.size, 2 * lost.length);
-        for (const name of names)
-          assert.deepStrictEqual(later.get(name), runs.get(name), "an end is not decided again");
-      }),
-    // Two processes start, and the second one waits until the lease of the first is over.
-    120_000,
+      for (const [index, one] of lost.entries()) {
+        const client = ask(second.url, one, again);
+        (yield* provider.nth(lost.length + index)).finish();
+        const got = yield* whole(client);
+        assert.isTrue(got.body.equals(Buffer.concat(one.events)), `${one.protocol}, event ${one.at}`);
+        assert.isUndefined(got.head?.headers["x-recovery-attached"]);
+      }
+      const later = yield* ended(file);
+      assert.strictEqual(later.size, 2 * lost.length);
+      for (const name of names) assert.deepStrictEqual(later.get(name), runs.get(name), "an end is not decided again");
+    }),
   );
 });

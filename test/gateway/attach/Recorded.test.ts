@@ -76,14 +76,11 @@ describe("A client that is killed at every event of a recorded response", () => 
     if (beside.length === 0) it.skip(`no recordings of ${protocol} are beside the repository`, () => undefined);
     else {
       const ways = [...Object.values(attaching), byName];
-      it.live(
-        `comes back to ${beside.length} recordings of a real provider: ${protocol}, in turn in every way`,
-        () =>
-          atEvery([protocol, beside], (play, at) => {
-            const does = ways[at % ways.length];
-            return does === undefined ? Effect.void : way(does, settles)(play, at);
-          }),
-        120_000,
+      it.live(`comes back to ${beside.length} recordings of a real provider: ${protocol}, in turn in every way`, () =>
+        atEvery([protocol, beside], (play, at) => {
+          const does = ways[at % ways.length];
+          return does === undefined ? Effect.void : way(does, settles)(play, at);
+        }),
       );
     }
   }

@@ -90,23 +90,20 @@ const readers = [
 
 describe("an SDK behind a gateway with --continue-text auto", () => {
   for (const { name, protocol, read } of readers) {
-    it.live(
-      `${name} (${protocol}) reads what it reads of a response that never broke`,
-      () =>
-        Effect.gen(function* () {
-          const events = written(protocol, said, { number: 1, piece: 7 });
-          const firstText = events.findIndex((event) => readAs(protocol, event).text !== "");
-          const whole = yield* serveModel(() => ({ events }));
-          const expected = yield* Effect.promise(() => read(whole.url, 0));
-          for (const at of [firstText + 2, firstText + 9]) {
-            const model = yield* serveModel(honest(protocol, said, [at]));
-            const gateway = yield* front(model.url, { continueText: "auto", reveal: "live" });
-            const got = yield* Effect.promise(() => read(gateway.url, 0));
-            assert.strictEqual(model.asked[1]?.quote === undefined, false);
-            assert.deepStrictEqual(named(together(got)), named(together(expected)));
-          }
-        }),
-      60_000,
+    it.live(`${name} (${protocol}) reads what it reads of a response that never broke`, () =>
+      Effect.gen(function* () {
+        const events = written(protocol, said, { number: 1, piece: 7 });
+        const firstText = events.findIndex((event) => readAs(protocol, event).text !== "");
+        const whole = yield* serveModel(() => ({ events }));
+        const expected = yield* Effect.promise(() => read(whole.url, 0));
+        for (const at of [firstText + 2, firstText + 9]) {
+          const model = yield* serveModel(honest(protocol, said, [at]));
+          const gateway = yield* front(model.url, { continueText: "auto", reveal: "live" });
+          const got = yield* Effect.promise(() => read(gateway.url, 0));
+          assert.strictEqual(model.asked[1]?.quote === undefined, false);
+          assert.deepStrictEqual(named(together(got)), named(together(expected)));
+        }
+      }),
     );
   }
 });

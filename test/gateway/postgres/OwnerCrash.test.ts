@@ -115,6 +115,5 @@ describe("clients that read at another gateway while that of their runs is kille
         // By its run's name there is what was logged, and a break: still no end.
         isCut("by its name again", yield* whole(attach(other, named.run, credential)));
       }).pipe(Effect.scoped),
-    120_000,
   );
 });

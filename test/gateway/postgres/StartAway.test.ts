@@ -17,7 +17,7 @@ beforeAll(() => {
   if (programs === undefined) throw new Error("the suite has started one");
   cluster = Cluster.make(programs);
   for (const name of ["alone", "several", "silent", "beside"]) cluster.psql("postgres", `CREATE DATABASE ${name}`);
-}, 60_000);
+});
 
 afterAll(() => cluster.remove());
 

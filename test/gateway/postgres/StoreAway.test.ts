@@ -23,7 +23,7 @@ beforeAll(() => {
   cluster = Cluster.make(programs);
   for (const name of ["fast", "immediate", "reset", "silent", "close", "required"])
     cluster.psql("postgres", `CREATE DATABASE ${name}`);
-}, 60_000);
+});
 
 afterAll(() => cluster.remove());
 
@@ -149,24 +149,21 @@ describe("gateways whose PostgreSQL is away", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live(
-    "end within seconds of their signal, also while nothing answers",
-    () =>
-      Effect.gen(function* () {
-        const proxy = yield* SilentProxy.make(cluster.address("close"), cluster.socket);
-        const scope = yield* Scope.make();
-        const { at, nth } = yield* Scope.provide(two(proxy.address, events), scope);
-        const closing = yield* Scope.make();
-        const gateway = yield* Scope.provide(node(proxy.address, at), closing);
-        const client = ask(gateway, "openai-chat", credential);
-        (yield* nth(0)).send(3);
-        yield* eventually(() => (client.got().byteLength > 0 ? true : undefined));
-        yield* proxy.silence;
-        yield* Scope.close(closing, Exit.void);
-        // A statement alone is waited for 20 s while the process lives.
-        yield* proxy.speak;
-        yield* Scope.close(scope, Exit.void);
-      }).pipe(Effect.scoped),
-    { timeout: 30_000 },
+  it.live("end within seconds of their signal, also while nothing answers", () =>
+    Effect.gen(function* () {
+      const proxy = yield* SilentProxy.make(cluster.address("close"), cluster.socket);
+      const scope = yield* Scope.make();
+      const { at, nth } = yield* Scope.provide(two(proxy.address, events), scope);
+      const closing = yield* Scope.make();
+      const gateway = yield* Scope.provide(node(proxy.address, at), closing);
+      const client = ask(gateway, "openai-chat", credential);
+      (yield* nth(0)).send(3);
+      yield* eventually(() => (client.got().byteLength > 0 ? true : undefined));
+      yield* proxy.silence;
+      yield* Scope.close(closing, Exit.void);
+      // A statement alone is waited for 20 s while the process lives.
+      yield* proxy.speak;
+      yield* Scope.close(scope, Exit.void);
+    }).pipe(Effect.scoped),
   );
 });

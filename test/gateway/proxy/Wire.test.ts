@@ -336,7 +336,7 @@ describe("Gateway, what it leaves as it is", () => {
         }
       });
       const name = `hands ${recorded.length} recordings of ${protocol} on byte for byte, ${reveal}, over HTTP/${http}`;
-      it.live(name, () => play, 120_000);
+      it.live(name, () => play);
     }
   }
 });

@@ -28,6 +28,5 @@ describe("Gateways over one PostgreSQL", () => {
         assert.deepStrictEqual(problems, []);
         assert.lengthOf(remains, faults.length * streamStates.length);
       }).pipe(Effect.scoped),
-    420_000,
   );
 });

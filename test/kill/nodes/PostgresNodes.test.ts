@@ -42,6 +42,5 @@ describe("Three nodes over one PostgreSQL", () => {
           faults.length * runs.length,
         );
       }).pipe(Effect.scoped),
-    420_000,
   );
 });

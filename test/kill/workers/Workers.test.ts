@@ -36,6 +36,5 @@ describe("Workers of a gateway, or their supervisor, are killed and stopped", ()
           assert.isAbove(remains.filter(({ answers }) => answers.length > 0).length, 0);
         }
       }),
-    300_000,
   );
 });

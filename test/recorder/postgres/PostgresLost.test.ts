@@ -194,32 +194,26 @@ describe("PostgresRunRecorder and connections that are lost", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live(
-    "a server that answers nothing is away after two tries, however long each of them lasts",
-    () =>
-      Effect.gen(function* () {
-        const proxy = yield* StatementProxy.make(yield* Databases.empty);
-        proxy.silent = 3;
-        const error = yield* Effect.flip(Databases.open({ address: proxy.address, lockWaitMs: 100 }));
-        assert.strictEqual(error.reason, "unavailable");
-        assert.match(error.message, /cannot be reached/);
-        assert.strictEqual(proxy.refused, 2);
-      }).pipe(Effect.scoped),
-    60_000,
+  it.live("a server that answers nothing is away after two tries, however long each of them lasts", () =>
+    Effect.gen(function* () {
+      const proxy = yield* StatementProxy.make(yield* Databases.empty);
+      proxy.silent = 3;
+      const error = yield* Effect.flip(Databases.open({ address: proxy.address, lockWaitMs: 100 }));
+      assert.strictEqual(error.reason, "unavailable");
+      assert.match(error.message, /cannot be reached/);
+      assert.strictEqual(proxy.refused, 2);
+    }).pipe(Effect.scoped),
   );
 
-  it.live(
-    "a commit is asked after for a while, and not fifty times where each question lasts as long",
-    () =>
-      Effect.gen(function* () {
-        const proxy = yield* StatementProxy.make(yield* Databases.empty);
-        const recorder = yield* Databases.open({ address: proxy.address, lockWaitMs: 100 });
-        proxy.breaks = "in_silence";
-        const error = yield* Effect.flip(recorder.write("r", [E.begun("r")]));
-        assert.match(error.message, /whether this write is on record is not known$/);
-        // One question or two, and the recorder's other connection: its lease is looked after meanwhile.
-        assert.isBelow(proxy.refused, 10);
-      }).pipe(Effect.scoped),
-    60_000,
+  it.live("a commit is asked after for a while, and not fifty times where each question lasts as long", () =>
+    Effect.gen(function* () {
+      const proxy = yield* StatementProxy.make(yield* Databases.empty);
+      const recorder = yield* Databases.open({ address: proxy.address, lockWaitMs: 100 });
+      proxy.breaks = "in_silence";
+      const error = yield* Effect.flip(recorder.write("r", [E.begun("r")]));
+      assert.match(error.message, /whether this write is on record is not known$/);
+      // One question or two, and the recorder's other connection: its lease is looked after meanwhile.
+      assert.isBelow(proxy.refused, 10);
+    }).pipe(Effect.scoped),
   );
 });

@@ -67,7 +67,7 @@ beforeAll(() => {
   writeFileSync(path, `#!/bin/sh\nexec "${process.execPath}" --no-warnings "${bin}" "$@"\n`);
   chmodSync(path, 0o755);
   cluster.psql("postgres", "CREATE DATABASE recovery");
-}, 60_000);
+});
 
 afterAll(() => {
   cluster.remove();
@@ -262,7 +262,6 @@ describe("what the docs of PostgreSQL tell an operator to type", () => {
         done("stream-recovery recover; stream-recovery runs prune --give-up 1s");
         assert.strictEqual(cluster.psql("recovery", open), "0");
       }).pipe(Effect.scoped),
-    120_000,
   );
 });
 
@@ -290,7 +289,6 @@ describe("a gateway whose server answers nothing any more", () => {
           assert.match(served.stderr(), /the lease was not given up: /);
           yield* Effect.promise(() => read.cancel().catch(() => undefined));
         }).pipe(Effect.scoped),
-      60_000,
     );
   }
 });

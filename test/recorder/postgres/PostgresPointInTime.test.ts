@@ -51,67 +51,64 @@ const begun = (run_id: string): Entry => ({
 const place = "recovery";
 
 describe("a server that is put back to a moment between two writes", () => {
-  it.live(
-    "has no word of what came later, and nothing of what was open goes on without a person's word",
-    () =>
-      Effect.gen(function* () {
-        const path = yield* folder;
-        const archive = join(path, "archive");
-        mkdirSync(archive);
-        chmodSync(archive, 0o777);
-        const cluster = yield* started(["archive_mode=on", `archive_command='cp %p ${archive}/%f'`]);
-        cluster.psql("postgres", `CREATE DATABASE ${place}`);
-        const scope = yield* Scope.make();
-        const before = yield* Scope.provide(Databases.open({ address: cluster.address(place), leaseMs: 600 }), scope);
-        yield* before.write("over", E.life("over"));
-        yield* before.write("pays", [begun("pays"), E.attempt(1)]);
-        yield* before.write("paid", [begun("paid"), E.attempt(1)]);
-        yield* before.release("paid");
-        const base = join(path, "base");
-        const from = [
-          "--pgdata",
-          base,
-          "--checkpoint=fast",
-          "--wal-method=stream",
-          "-h",
-          cluster.socket,
-          "-U",
-          "postgres",
-        ];
-        execFileSync(join(programs, "pg_basebackup"), from);
-        yield* before.write("asked", [begun("asked"), E.attempt(1)]);
-        cluster.psql(place, "SELECT pg_create_restore_point('before')");
-        // What happened in the world, and what the store will have forgotten.
-        const dispatched = { tools: [E.call("dispatched")], call_through: 1 };
-        yield* before.write("pays", [E.raised(1, dispatched), E.ended()]);
-        yield* before.write("later", E.life("later"));
-        const wal = cluster.psql(place, "SELECT pg_walfile_name(pg_switch_wal())");
-        yield* until(cluster, `coalesce(last_archived_wal >= '${wal}', false) FROM pg_stat_archiver`);
-        cluster.stop("immediate");
-        yield* Scope.close(scope, Exit.void);
+  it.live("has no word of what came later, and nothing of what was open goes on without a person's word", () =>
+    Effect.gen(function* () {
+      const path = yield* folder;
+      const archive = join(path, "archive");
+      mkdirSync(archive);
+      chmodSync(archive, 0o777);
+      const cluster = yield* started(["archive_mode=on", `archive_command='cp %p ${archive}/%f'`]);
+      cluster.psql("postgres", `CREATE DATABASE ${place}`);
+      const scope = yield* Scope.make();
+      const before = yield* Scope.provide(Databases.open({ address: cluster.address(place), leaseMs: 600 }), scope);
+      yield* before.write("over", E.life("over"));
+      yield* before.write("pays", [begun("pays"), E.attempt(1)]);
+      yield* before.write("paid", [begun("paid"), E.attempt(1)]);
+      yield* before.release("paid");
+      const base = join(path, "base");
+      const from = [
+        "--pgdata",
+        base,
+        "--checkpoint=fast",
+        "--wal-method=stream",
+        "-h",
+        cluster.socket,
+        "-U",
+        "postgres",
+      ];
+      execFileSync(join(programs, "pg_basebackup"), from);
+      yield* before.write("asked", [begun("asked"), E.attempt(1)]);
+      cluster.psql(place, "SELECT pg_create_restore_point('before')");
+      // What happened in the world, and what the store will have forgotten.
+      const dispatched = { tools: [E.call("dispatched")], call_through: 1 };
+      yield* before.write("pays", [E.raised(1, dispatched), E.ended()]);
+      yield* before.write("later", E.life("later"));
+      const wal = cluster.psql(place, "SELECT pg_walfile_name(pg_switch_wal())");
+      yield* until(cluster, `coalesce(last_archived_wal >= '${wal}', false) FROM pg_stat_archiver`);
+      cluster.stop("immediate");
+      yield* Scope.close(scope, Exit.void);
 
-        writeFileSync(join(base, "recovery.signal"), "");
-        const back = yield* started(
-          [`restore_command='cp ${archive}/%f %p'`, "recovery_target_name=before", "recovery_target_action=promote"],
-          base,
-        );
-        yield* until(back, "NOT pg_is_in_recovery()");
-        const db = back.address(place);
-        const env = { ...process.env, STREAM_RECOVERY_DB: db, NO_COLOR: "1" };
-        const ended = yield* Effect.promise(() => CommandLine.run(["recover", "--restored"], { env }));
-        assert.strictEqual(ended.code, 0, ended.stderr);
-        assert.match(ended.stderr, /recover: these records say less than what happened/);
-        const after = yield* Databases.open({ address: db });
-        assert.deepStrictEqual(yield* record(after, "over"), E.folded(E.life("over")));
-        assert.isUndefined(yield* after.run("later"));
-        for (const id of ["pays", "paid", "asked"]) {
-          const { parked, questions } = yield* record(after, id);
-          assert.deepStrictEqual([id, parked, questions.length, questions[0]?.answer], [id, "question", 1, undefined]);
-        }
-        assert.deepStrictEqual(yield* after.orphans(), []);
-        assert.strictEqual(back.psql(place, "SELECT count(*) FROM stream_recovery_deliveries"), "0");
-        yield* after.write("new", E.life("new"));
-      }).pipe(Effect.scoped),
-    180_000,
+      writeFileSync(join(base, "recovery.signal"), "");
+      const back = yield* started(
+        [`restore_command='cp ${archive}/%f %p'`, "recovery_target_name=before", "recovery_target_action=promote"],
+        base,
+      );
+      yield* until(back, "NOT pg_is_in_recovery()");
+      const db = back.address(place);
+      const env = { ...process.env, STREAM_RECOVERY_DB: db, NO_COLOR: "1" };
+      const ended = yield* Effect.promise(() => CommandLine.run(["recover", "--restored"], { env }));
+      assert.strictEqual(ended.code, 0, ended.stderr);
+      assert.match(ended.stderr, /recover: these records say less than what happened/);
+      const after = yield* Databases.open({ address: db });
+      assert.deepStrictEqual(yield* record(after, "over"), E.folded(E.life("over")));
+      assert.isUndefined(yield* after.run("later"));
+      for (const id of ["pays", "paid", "asked"]) {
+        const { parked, questions } = yield* record(after, id);
+        assert.deepStrictEqual([id, parked, questions.length, questions[0]?.answer], [id, "question", 1, undefined]);
+      }
+      assert.deepStrictEqual(yield* after.orphans(), []);
+      assert.strictEqual(back.psql(place, "SELECT count(*) FROM stream_recovery_deliveries"), "0");
+      yield* after.write("new", E.life("new"));
+    }).pipe(Effect.scoped),
   );
 });

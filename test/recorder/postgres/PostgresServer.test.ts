@@ -54,7 +54,7 @@ beforeAll(async () => {
   cluster.psql("postgres", "CREATE DATABASE runs OWNER gateway");
   for (const role of certified.roles) cluster.psql("postgres", `CREATE ROLE ${role} LOGIN`);
   cluster.psql("postgres", "CREATE DATABASE certified OWNER certified");
-}, 60_000);
+});
 
 afterAll(() => {
   cluster.remove();

@@ -47,24 +47,21 @@ describe("runs that move between a file and PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live(
-    "are all there, once, where the import was killed in its middle and done again",
-    () =>
-      Effect.gen(function* () {
-        const address = yield* Databases.empty;
-        const admin = yield* Databases.client(address);
-        const rows = Effect.orElseSucceed(
-          admin.unsafe<{ readonly n: number }>("SELECT count(*)::int AS n FROM stream_recovery_runs"),
-          () => [],
-        );
-        const onRecord = () => Effect.runPromise(Effect.map(rows, ([row]) => row?.n ?? 0));
-        const again = yield* Effect.promise(() => KilledImport.killed(address, onRecord));
-        const said = `${KilledImport.runs - KilledImport.committed} runs added, ${KilledImport.committed} there already\n`;
-        assert.deepStrictEqual([again.code, again.stdout], [0, said], again.stderr);
-        const there = yield* Moves.lines(yield* Databases.open({ address }));
-        assert.deepStrictEqual(KilledImport.said(there), KilledImport.said(KilledImport.lines));
-      }).pipe(Effect.scoped),
-    120_000,
+  it.live("are all there, once, where the import was killed in its middle and done again", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address);
+      const rows = Effect.orElseSucceed(
+        admin.unsafe<{ readonly n: number }>("SELECT count(*)::int AS n FROM stream_recovery_runs"),
+        () => [],
+      );
+      const onRecord = () => Effect.runPromise(Effect.map(rows, ([row]) => row?.n ?? 0));
+      const again = yield* Effect.promise(() => KilledImport.killed(address, onRecord));
+      const said = `${KilledImport.runs - KilledImport.committed} runs added, ${KilledImport.committed} there already\n`;
+      assert.deepStrictEqual([again.code, again.stdout], [0, said], again.stderr);
+      const there = yield* Moves.lines(yield* Databases.open({ address }));
+      assert.deepStrictEqual(KilledImport.said(there), KilledImport.said(KilledImport.lines));
+    }).pipe(Effect.scoped),
   );
 
   it.live("are on record once, where two processes import the same file at the same time", () =>

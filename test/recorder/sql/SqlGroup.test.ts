@@ -326,40 +326,36 @@ describe("nothing of a step is on record", () => {
     "what throws": { ...provider, ...throws },
   };
   for (const [what, value] of Object.entries(noData)) {
-    it.effect(
-      `where an entry of it holds ${what}; the next group is on record, and the scope closes`,
-      () =>
-        Effect.gen(function* () {
-          const { file, recorder } = yield* opened;
-          // A program without types hands it over.
-          const bad = [{ ...E.begun("bad"), provider: value } as Entry];
-          const step = write(recorder, [
-            ["beside", began("beside")],
-            ["bad", bad],
-          ]);
-          assert.deepStrictEqual(yield* step, [false, false]);
-          assert.isTrue(yield* Folder.together(recorder, "beside", began("beside")));
-          const ends = write(recorder, [
-            ["first", [E.ended()]],
-            ["bad", bad],
-          ]);
-          assert.deepStrictEqual(yield* ends, [false, false]);
-          const [fine, refused] = yield* Effect.all(
-            [Effect.result(recorder.write("first", [E.ended()])), Effect.result(recorder.write("bad", bad))],
-            { concurrency: "unbounded" },
-          );
-          assert.deepStrictEqual([fine._tag, refused._tag], ["Success", "Failure"]);
-          assert.isTrue(yield* Folder.together(recorder, "next", began("next")));
-          const rows = new DatabaseSync(file, { readOnly: true });
-          const ids = rows.prepare("SELECT run_id FROM stream_recovery_runs ORDER BY seq").all();
-          rows.close();
-          assert.deepStrictEqual(
-            ids.map(({ run_id }) => run_id),
-            ["first", "beside", "next"],
-          );
-        }),
-      // One that is never told would wait for as long as the suite lets it.
-      20_000,
+    it.effect(`where an entry of it holds ${what}; the next group is on record, and the scope closes`, () =>
+      Effect.gen(function* () {
+        const { file, recorder } = yield* opened;
+        // A program without types hands it over.
+        const bad = [{ ...E.begun("bad"), provider: value } as Entry];
+        const step = write(recorder, [
+          ["beside", began("beside")],
+          ["bad", bad],
+        ]);
+        assert.deepStrictEqual(yield* step, [false, false]);
+        assert.isTrue(yield* Folder.together(recorder, "beside", began("beside")));
+        const ends = write(recorder, [
+          ["first", [E.ended()]],
+          ["bad", bad],
+        ]);
+        assert.deepStrictEqual(yield* ends, [false, false]);
+        const [fine, refused] = yield* Effect.all(
+          [Effect.result(recorder.write("first", [E.ended()])), Effect.result(recorder.write("bad", bad))],
+          { concurrency: "unbounded" },
+        );
+        assert.deepStrictEqual([fine._tag, refused._tag], ["Success", "Failure"]);
+        assert.isTrue(yield* Folder.together(recorder, "next", began("next")));
+        const rows = new DatabaseSync(file, { readOnly: true });
+        const ids = rows.prepare("SELECT run_id FROM stream_recovery_runs ORDER BY seq").all();
+        rows.close();
+        assert.deepStrictEqual(
+          ids.map(({ run_id }) => run_id),
+          ["first", "beside", "next"],
+        );
+      }),
     );
   }
 

@@ -77,6 +77,6 @@ describe.skipIf(process.platform === "win32")("a process that was stopped for fo
       assert.strictEqual(living.requests(), 1, out);
       const said: unknown = JSON.parse(out.trim().split("\n").at(-1) ?? "null");
       assert.deepInclude(said, { end: true, attempts: 1 });
-    }, 30_000);
+    });
   }
 });

@@ -51,25 +51,22 @@ describe("The choice continue, through run", () => {
     }),
   );
 
-  it.effect(
-    "does not wait for a handler that outlives the drain limit",
-    () =>
-      Effect.gen(function* () {
-        const it = yield* playedOut({
-          attempts: [[S.callReady("bash"), S.wait(1), reset], [done]],
-          answers: ["continue"],
-          play: (its) => {
-            const tool = bash(its, Effect.never);
-            return { options: { tools: [tool], canContinue: true }, onEvent: starts(tool) };
-          },
-        });
-        assert.strictEqual(it.lines.at(-1), "completed");
-        assert.deepStrictEqual(
-          it.provider.attempts[1]?.calls.map(({ outcome }) => outcome),
-          ["unknown"],
-        );
-      }),
-    { timeout: 5_000 },
+  it.effect("does not wait for a handler that outlives the drain limit", () =>
+    Effect.gen(function* () {
+      const it = yield* playedOut({
+        attempts: [[S.callReady("bash"), S.wait(1), reset], [done]],
+        answers: ["continue"],
+        play: (its) => {
+          const tool = bash(its, Effect.never);
+          return { options: { tools: [tool], canContinue: true }, onEvent: starts(tool) };
+        },
+      });
+      assert.strictEqual(it.lines.at(-1), "completed");
+      assert.deepStrictEqual(
+        it.provider.attempts[1]?.calls.map(({ outcome }) => outcome),
+        ["unknown"],
+      );
+    }),
   );
 
   it.effect("says unknown of a call that no guard kept from running", () =>
