@@ -7,8 +7,7 @@ import { parseArgs } from "node:util";
 import { Effect } from "effect";
 import type { Judged } from "../test/matrix/CellJudge.ts";
 import * as ContinuedTable from "../test/matrix/ContinuedTable.ts";
-import { breaks, type Http2Break } from "../test/matrix/Http2Front.ts";
-import { cells, overHttp2, playAll, slice } from "../test/matrix/Matrix.ts";
+import { cells, playAll, slice } from "../test/matrix/Matrix.ts";
 import { markdown, rowsOf, totalsOf } from "../test/matrix/Table.ts";
 
 const help = `node scripts/matrix.ts [options]
@@ -18,7 +17,6 @@ up with against the server's own log and against expectations written by hand. d
 
   --only TEXT   play only cells whose name or fault contains this; repeat it for several
   --slice       play the part that the tests play
-  --http2 WHAT  reach the provider over HTTP/2, where a break breaks its stream (WHAT is stream) or the whole connection (connection)
   --list        print the names of the cells and play none
   --continue-text  play the breaks in streamed text behind a gateway, with continue_text ask and auto, and print what each makes whole
   --json        print one JSON document instead of a table
@@ -36,8 +34,8 @@ const main = async (): Promise<number> => {
   const options = read();
   if (options === undefined) return 2;
   if (options.help) return say(help);
-  if (options["continue-text"]) return await continued(options.http2);
-  const all = options.http2 === undefined ? cells() : overHttp2(cells());
+  if (options["continue-text"]) return await continued();
+  const all = cells();
   const chosen = options.slice ? slice(all) : all;
   const selected = chosen.filter(
     (cell) =>
@@ -49,7 +47,7 @@ const main = async (): Promise<number> => {
   const lag = monitorEventLoopDelay({ resolution: 10 });
   lag.enable();
   const started = performance.now();
-  const judged = await Effect.runPromise(playAll(selected, progress(selected.length), options.http2));
+  const judged = await Effect.runPromise(playAll(selected, progress(selected.length)));
   const seconds = (performance.now() - started) / 1_000;
   lag.disable();
   const wrong = judged.filter((one) => one.problems.length > 0);
@@ -66,7 +64,6 @@ const read = () => {
     const { values } = parseArgs({
       options: {
         only: { type: "string", multiple: true, default: [] },
-        http2: { type: "string" },
         slice: { type: "boolean", default: false },
         list: { type: "boolean", default: false },
         "continue-text": { type: "boolean", default: false },
@@ -75,19 +72,16 @@ const read = () => {
         help: { type: "boolean", default: false },
       },
     });
-    if (values.write && (values.slice || values.only.length > 0 || values.http2 !== undefined))
-      throw new Error("--write needs the whole matrix over HTTP/1.1");
-    const http2 = breaks.find((word) => word === values.http2);
-    if (values.http2 !== undefined && http2 === undefined) throw new Error(`--http2 is one of ${breaks.join(", ")}`);
-    return { ...values, http2 };
+    if (values.write && (values.slice || values.only.length > 0)) throw new Error("--write needs the whole matrix");
+    return values;
   } catch (error) {
     refuse(error instanceof Error ? error.message : String(error));
     return undefined;
   }
 };
 
-const continued = async (http2: Http2Break | undefined): Promise<number> => {
-  const { text, wrong } = await Effect.runPromise(ContinuedTable.play(http2));
+const continued = async (): Promise<number> => {
+  const { text, wrong } = await Effect.runPromise(ContinuedTable.play());
   say(text);
   return wrong === 0 ? 0 : 1;
 };

@@ -34,7 +34,6 @@ export const long: ReadonlyArray<string> = [
   "test/cli/runs/runsFile.test.ts",
   "test/cli/serve.test.ts",
   "test/cli/serveConfig.test.ts",
-  "test/cli/serveHttp2.test.ts",
   "test/cli/serveWorkers.test.ts",
   "test/cli/serveWorkersAttach.test.ts",
   "test/cli/serveWorkersPage.test.ts",

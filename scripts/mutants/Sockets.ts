@@ -5,36 +5,10 @@ import type { Mutant } from "./Mutant.ts";
 
 const deadSockets = "test/client/connection/DeadSockets.test.ts";
 const probe = "test/client/connection/Probe.test.ts";
-const http2Peers = "test/client/connection/Http2Peers.test.ts";
-const http2 = "test/gateway/upstream/Http2Upstream.test.ts";
 const rateLimits = "test/failure/tables/RateLimits.test.ts";
 
 /** The mutants of `src/client/connection` and of the tables of refusals. */
 export const mutants: ReadonlyArray<Mutant> = [
-  {
-    name: "a response over HTTP/2 whose head was taken is none",
-    breaks: "a whole response is not asked for again",
-    within: "Http2Stream",
-    find: "if (this.#ended && this.#begun) {",
-    replace: "if (this.#ended && this.rawHeaders !== null) {",
-    proofs: [{ test: http2, named: "gives a document whole" }],
-  },
-  {
-    name: "a response over HTTP/2 that is reset without an error is whole",
-    breaks: "L5",
-    within: "Http2Stream",
-    find: "if (chunk === null && !stream.closed && !session.destroyed) this.#ended = true;",
-    replace: "if (chunk === null && !session.destroyed) this.#ended = true;",
-    proofs: [{ test: http2, named: "broken where it has not" }],
-  },
-  {
-    name: "a provider that has answered is sent the rest of the request over HTTP/2, though it reads none of it",
-    breaks: "L11, no wait without a limit",
-    within: "Http2Stream",
-    find: "        if (!stream.writableFinished) stream.close(constants.NGHTTP2_CANCEL);\n",
-    replace: "",
-    proofs: [{ test: http2, named: "reads no more of the request" }],
-  },
   {
     name: "a connection keeps the request that opened it, and its body, for as long as it lives",
     breaks: "L11, every buffer is bounded",
@@ -92,14 +66,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: deadSockets, named: "it goes on to its end" }],
   },
   {
-    name: "an HTTP/2 connection that may be dead takes further streams",
-    breaks: "no request on a dead socket after a suspension",
-    within: "suspect",
-    find: "this.ask(probeMs, () => {\n      this.#suspected = false;\n      this.#host.changed();\n    });",
-    replace: "this.#suspected = false;",
-    proofs: [{ test: deadSockets, named: "before a PING was answered" }],
-  },
-  {
     name: "TCP asks an idle socket after a minute",
     breaks: "a dead socket is felt within 16 s",
     within: "asked",
@@ -154,77 +120,5 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "(buckets !== undefined && buckets.told > 0 && buckets.empty === 0)",
     replace: "false",
     proofs: [{ test: rateLimits, named: "shorter requests pass" }],
-  },
-  {
-    name: "a request over HTTP/2 waits for the end of another's stream where the peer permits no more",
-    breaks: "no request is taken for stalled that was never sent",
-    within: "Lane",
-    find: "every((session) => !session.open || session.full)",
-    replace: "every((session) => !session.open)",
-    proofs: [{ test: "test/client/Http2.test.ts", named: "has a connection more" }],
-  },
-  {
-    name: "connections are opened without an end to a peer that permits no stream for now",
-    breaks: "every list is bounded",
-    within: "Http2Session",
-    find: "return this.#streams.size > 0 && (",
-    replace: "return (",
-    proofs: [{ test: "test/client/Http2.test.ts", named: "permits no stream" }],
-  },
-  {
-    name: "a connection that takes no new streams is asked by a PING that is never sent",
-    breaks: "a healthy stream is not cut",
-    within: "Http2Session",
-    find: "if (this.#session.closed) this.#session.settings({}, heard);",
-    replace: "if (this.#session.destroyed) this.#session.settings({}, heard);",
-    proofs: [{ test: http2Peers, named: "after a GOAWAY" }],
-  },
-  {
-    name: "a PING behind an upload is waited for as any other",
-    breaks: "a connection that lives is not dropped",
-    within: "Http2Session",
-    find: "ms + this.#unprovenBytes / uplinkBytesPerMs - waitedMs",
-    replace: "ms - waitedMs",
-    proofs: [{ test: http2Peers, named: "no dead connection" }],
-  },
-  {
-    name: "a peer that ends each connection before it carries a request is connected to again and again",
-    breaks: "a retry is the policy's",
-    within: "Lane",
-    find: "if (isNews && unused !== undefined) this.#failAll(unused);",
-    replace: "",
-    proofs: [{ test: http2Peers, named: "carry one fails" }],
-  },
-  {
-    name: "a connection whose peer lowers its limit to none has room for what waits",
-    breaks: "no request waits for the end of another's stream",
-    within: "Http2Session",
-    find: "this.#streams.size > 0 && (this.#streams.size >= this.#permitted",
-    replace: "this.#permitted > 0 && (this.#streams.size >= this.#permitted",
-    proofs: [{ test: http2Peers, named: "lowers that to none" }],
-  },
-  {
-    name: "a PING of a connection without room says that a request can go",
-    breaks: "an outage is waited out",
-    within: "Lane",
-    find: "(this.#unmade && !takes)",
-    replace: "false",
-    proofs: [{ test: http2Peers, named: "not by a PING" }],
-  },
-  {
-    name: "one server of HTTP/1.1 behind a name turns HTTP/2 off for all",
-    breaks: "an origin that speaks HTTP/2 keeps it",
-    within: "Lane",
-    find: "if (this.#http2) this.#overHttp1();",
-    replace: "if (this.#destroyed) this.#overHttp1();",
-    proofs: [{ test: http2Peers, named: "for ever" }],
-  },
-  {
-    name: "only the first GOAWAY counts",
-    breaks: "what was not processed is told as such",
-    within: "Http2Session",
-    find: "Math.min(last, this.#goaway?.last ?? last)",
-    replace: "this.#goaway?.last ?? last",
-    proofs: [{ test: http2Peers, named: "says goodbye twice" }],
   },
 ];

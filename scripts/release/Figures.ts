@@ -36,7 +36,7 @@ const verdictOf = (row: string): string => {
   return verdict === undefined ? (cells[1] ?? "") : `${cells[1]}: ${verdict}`;
 };
 
-const stamp = /^Printed at commit `[0-9a-f]{12}` on \d{4}-\d\d-\d\d\.\n\n/;
+const stamp = /Printed at commit `[0-9a-f]{12}` on \d{4}-\d\d-\d\d\.\n\n$/;
 
 /**
  * Puts the commit and the date above a printed table.
@@ -49,7 +49,6 @@ const stamp = /^Printed at commit `[0-9a-f]{12}` on \d{4}-\d\d-\d\d\.\n\n/;
 export const stamped = (page: string, marker: string, commit: string, date: string): string | undefined => {
   const at = page.indexOf(`${marker}\n`);
   if (at < 0) return undefined;
-  const start = at + marker.length + 1;
-  const rest = page.slice(start).replace(stamp, "");
-  return `${page.slice(0, start)}Printed at commit \`${commit.slice(0, 12)}\` on ${date}.\n\n${rest}`;
+  const before = page.slice(0, at).replace(stamp, "");
+  return `${before}Printed at commit \`${commit.slice(0, 12)}\` on ${date}.\n\n${page.slice(at)}`;
 };

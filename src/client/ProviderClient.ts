@@ -56,11 +56,6 @@ export interface ProviderClientOptions {
    * `HTTPS_PROXY` and `NO_PROXY` say, never for this machine and the link-local network.
    */
   readonly proxy?: string | Redacted.Redacted<string>;
-  /**
-   * HTTP version, default 1. 2 offers HTTP/2 to servers behind TLS, over as few connections as their limit of streams permits, and
-   * goes on over HTTP/1.1 with those that do not speak it; `connections` then limits HTTP/1.1 only.
-   */
-  readonly http?: 1 | 2;
   /** Called synchronously with every exchange when it is over, however it ended; an error that it throws is logged. */
   readonly onExchange?: (record: ExchangeRecord) => void;
 }
@@ -113,10 +108,8 @@ const make = Effect.fnUntraced(function* (options: ProviderClientOptions) {
   const connectMs = options.connectMs ?? connectMsDefault;
   const way = { connectMs, tls: options.tls ?? {}, proxy: yield* proxyChoice(options.proxy) };
   const connector = Connector.make(way);
-  const http2 = options.http === 2 ? { connectMs, connector: Connector.make({ ...way, http2: true }) } : undefined;
   const agent = yield* Connections.make({
     connector,
-    ...(http2 === undefined ? {} : { http2 }),
     keepAliveMs: yield* keepAliveMs(options.keepAliveMs),
     connections: options.connections,
     origins,

@@ -3,7 +3,6 @@
  */
 import { Effect } from "effect";
 import { ids, playAll, type Row, wrongIn } from "./ContinuedText.ts";
-import type { Http2Break } from "./Http2Front.ts";
 
 /** The table, and the number of cells in it that came out wrong. */
 export interface Continued {
@@ -11,17 +10,13 @@ export interface Continued {
   readonly wrong: number;
 }
 
-/**
- * Plays every cell twice, with `ask` and with `auto`.
- *
- * @param http2 the provider is reached over HTTP/2, and this is what its breaks break
- */
-export const play = Effect.fnUntraced(function* (http2?: Http2Break) {
+/** Plays every cell twice, with `ask` and with `auto`. */
+export const play = Effect.fnUntraced(function* () {
   const auto: Array<Row> = [];
   const ask: Array<Row> = [];
   for (const id of ids) {
-    auto.push(...(yield* playAll(id, "auto", { http2 })));
-    ask.push(...(yield* playAll(id, "ask", { http2 })));
+    auto.push(...(yield* playAll(id, "auto")));
+    ask.push(...(yield* playAll(id, "ask")));
   }
   return { text: table(auto, ask), wrong: auto.filter((row) => wrongIn(row) !== "").length } satisfies Continued;
 });

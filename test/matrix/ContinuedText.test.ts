@@ -5,10 +5,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { ids, playAll, type Row, wrongIn } from "./ContinuedText.ts";
-import { breaks } from "./Http2Front.ts";
-
-/** One cell in so many over HTTP/2: every kind, place and shape is among them (no axis has a length that 11 divides). */
-const everyOverHttp2 = 11;
 
 const holds = (rows: ReadonlyArray<Row>): void => {
   for (const row of rows) {
@@ -32,10 +28,5 @@ describe("the fault matrix with continue_text auto", () => {
     it.live(`${id}: every break of every shape, live and held, by silence too`, () =>
       Effect.map(playAll(id, "auto"), holds),
     );
-
-    for (const http2 of breaks)
-      it.live(`${id}: a part of them over HTTP/2, where each breaks the ${http2}`, () =>
-        Effect.map(playAll(id, "auto", { http2, every: everyOverHttp2 }), holds),
-      );
   }
 });

@@ -2,14 +2,11 @@
  * Plays breaks in every way that the matrix has for streams behind a gateway that goes on with shown text, and behind one that asks.
  */
 import { Effect } from "effect";
-import type { GatewayProgram } from "../../src/gateway/GatewayLayers.ts";
 import { protocols } from "../../src/provider/Protocols.ts";
 import { FaultProvider, type FaultScript } from "../../src/testing/index.ts";
 import { readAs, requests, targets } from "../adapters/relay/seam/SeamCases.ts";
-import { localhost } from "../failure/provoked/Certificates.ts";
 import { front, send } from "../gateway/GatewayCases.ts";
 import type { Content } from "./Cell.ts";
-import { type Http2Break, http2Front } from "./Http2Front.ts";
 
 /** Those whose text goes on at all. */
 export const ids = protocols.ids.filter((id) => protocols.get(id).splice !== undefined);
@@ -51,31 +48,15 @@ export interface Row {
   readonly calls: ReadonlyArray<string>;
 }
 
-/** Maximum silence of a response, in milliseconds. Over HTTP/2 each cell shakes hands twice first, which takes long on a busy machine. */
-const idleMs = { http1: 250, http2: 1_500 } as const;
+/** Maximum silence of a response, in milliseconds. */
+const idleMs = 250;
 
 /** What becomes of a shown text that broke. */
 type ContinueText = "ask" | "auto";
 
-/** Which breaks are played, and how. */
-export interface Choice {
-  /** The provider is reached over HTTP/2, and this is what its breaks break; left out: over HTTP/1.1. */
-  readonly http2?: Http2Break | undefined;
-  /** One cell in so many; left out: all. */
-  readonly every?: number;
-}
-
 /** Plays the breaks of every shape in one protocol, live and held. */
-export const playAll = (
-  id: (typeof ids)[number],
-  continueText: ContinueText,
-  { every = 1, http2 }: Choice = {},
-): Effect.Effect<ReadonlyArray<Row>> =>
-  Effect.forEach(
-    cells().filter((_, index) => index % every === 0),
-    (cell) => played(id, cell, continueText, http2),
-    { concurrency: 8 },
-  );
+export const playAll = (id: (typeof ids)[number], continueText: ContinueText): Effect.Effect<ReadonlyArray<Row>> =>
+  Effect.forEach(cells(), (cell) => played(id, cell, continueText), { concurrency: 8 });
 
 interface Cell extends Pick<Row, "kind" | "shape" | "reveal" | "said"> {
   readonly content: Content;
@@ -100,7 +81,6 @@ const played = (
   id: (typeof ids)[number],
   { content, kind, place, reveal, said, shape }: Cell,
   continueText: ContinueText,
-  http2: Http2Break | undefined,
 ) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -115,10 +95,9 @@ const played = (
         },
       });
       const silent = kind === "stall" || kind === "keep_alive";
-      const ms = http2 === undefined ? idleMs.http1 : idleMs.http2;
-      const clocks = silent ? { first_progress: ms, idle: ms, silence: ms } : undefined;
+      const clocks = silent ? { first_progress: idleMs, idle: idleMs, silence: idleMs } : undefined;
       const program = { continueText, reveal, onBreak: "abort", ...(clocks && { clocks }) } as const;
-      const url = yield* gatewayTo(server.url, program, http2);
+      const { url } = yield* front(server.url, program);
       const got = yield* Effect.promise(() => send(`${url}${targets[id]}`, { body: JSON.stringify(requests[id]) }));
       const read = readAs(id, got.text);
       const row: Row = {
@@ -135,14 +114,6 @@ const played = (
       return row;
     }),
   ).pipe(Effect.orDie);
-
-/** The address of a gateway in front of a server, or of one over HTTP/2 in front of that, for the paths of every protocol. */
-const gatewayTo = (server: string, program: GatewayProgram, http2: Http2Break | undefined) =>
-  Effect.gen(function* () {
-    if (http2 === undefined) return (yield* front(server, program)).url;
-    const two = { name: "two", url: yield* http2Front(server, http2), headers: [], ca: localhost, http: 2 as const };
-    return `${(yield* front(server, { ...program, named: [two] })).url}/u/two`;
-  });
 
 /**
  * What is wrong with a row: text or a call twice, a gap, two answers in one, or less than all where it says that it is whole.

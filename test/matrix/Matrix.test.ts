@@ -6,19 +6,15 @@ import { type Cell, none, protocols, whole } from "./Cell.ts";
 import { judge } from "./CellJudge.ts";
 import { cutRules } from "./cells/CutRules.ts";
 import { allCuts } from "./cells/Cuts.ts";
-import { breaks, type Http2Break } from "./Http2Front.ts";
-import { cells, overHttp2, playAll, slice } from "./Matrix.ts";
+import { cells, playAll, slice } from "./Matrix.ts";
 import type { Outcome } from "./Play.ts";
 import { markdown, totalsOf } from "./Table.ts";
-
-/** One cell in so many over HTTP/2, beside the one of every row: what differs there is how a break comes, and not what it comes to. */
-const everyOverHttp2 = 40;
 
 const all = cells();
 
 describe("the fault matrix", () => {
-  const comesOut = (selected: ReadonlyArray<Cell>, http2?: Http2Break) =>
-    Effect.map(playAll(selected, undefined, http2), (judged) => {
+  const comesOut = (selected: ReadonlyArray<Cell>) =>
+    Effect.map(playAll(selected), (judged) => {
       const wrong = judged.filter((one) => one.problems.length > 0);
       assert.deepStrictEqual(
         wrong.map((one) => [one.cell.name, ...one.problems]),
@@ -38,11 +34,6 @@ describe("the fault matrix", () => {
     "comes out as it must in every cell of a representative slice, without a duplicate, a false success or a false abort",
     () => comesOut(slice(all)),
   );
-
-  for (const http2 of breaks)
-    it.live(`comes out the same over HTTP/2, where a break breaks the ${http2}`, () =>
-      comesOut(slice(overHttp2(all), everyOverHttp2), http2),
-    );
 
   it("gives every cell a name of its own", () => {
     assert.strictEqual(new Set(all.map((cell) => cell.name)).size, all.length);

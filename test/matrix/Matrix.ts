@@ -11,7 +11,6 @@ import { slowCells } from "./cells/Slow.ts";
 import { statuses } from "./cells/Statuses.ts";
 import { streamErrors } from "./cells/StreamErrors.ts";
 import { waits } from "./cells/Waits.ts";
-import type { Http2Break } from "./Http2Front.ts";
 import { type Processors, play, processors } from "./Play.ts";
 
 /**
@@ -19,9 +18,6 @@ import { type Processors, play, processors } from "./Play.ts";
  * others; heavy ones want it for themselves.
  */
 const atOnce = { plain: 96, clocked: 32, heavy: 2 } as const;
-
-/** Over HTTP/2 each cell begins with a handshake of TLS, and dates are counted from before it. */
-const plainOverHttp2 = 32;
 
 type Kind = keyof typeof atOnce;
 
@@ -36,25 +32,18 @@ export const cells = (): ReadonlyArray<Cell> => [
   ...sequences(),
 ];
 
-/** The cells that HTTP/2 has as well. There is no kept connection that dies under a request: a PING asks before. */
-export const overHttp2 = (all: ReadonlyArray<Cell>): ReadonlyArray<Cell> => all.filter((cell) => cell.warmUp !== true);
-
 /** One cell in `sliceEvery`, and at least one of every row of the table but the heavy ones. */
 export const sliceEvery = 10;
 
-/**
- * A representative part for every run of the tests: the same cells every time, spread over all axes.
- *
- * @param every one cell in so many, beside the one of every row
- */
-export const slice = (all: ReadonlyArray<Cell>, every = sliceEvery): ReadonlyArray<Cell> => {
+/** A representative part for every run of the tests: the same cells every time, spread over all axes. */
+export const slice = (all: ReadonlyArray<Cell>): ReadonlyArray<Cell> => {
   const seen = new Set<string>();
   return all.filter((cell, index) => {
     if (cell.heavy === true) return false;
     const first = !seen.has(cell.group);
     seen.add(cell.group);
     // Multiplying by a large odd number spreads the picks, so that no stride falls in with an axis.
-    return first || Math.imul(index, 2_654_435_761) >>> 0 < 2 ** 32 / every;
+    return first || Math.imul(index, 2_654_435_761) >>> 0 < 2 ** 32 / sliceEvery;
   });
 };
 
@@ -62,23 +51,21 @@ export const slice = (all: ReadonlyArray<Cell>, every = sliceEvery): ReadonlyArr
  * Plays cells and judges them.
  *
  * @param judged called after each cell
- * @param http2 providers are reached over HTTP/2, and this is what their breaks break
  */
 export const playAll = (
   selected: ReadonlyArray<Cell>,
   judged: (one: Judged) => void = () => {},
-  http2?: Http2Break,
 ): Effect.Effect<ReadonlyArray<Judged>> => {
   const some = (shared: Processors, kind: Kind) =>
     Effect.forEach(
       selected.filter((cell) => kindOf(cell) === kind),
       (cell) =>
-        Effect.map(play(cell, shared, http2), (outcome) => {
+        Effect.map(play(cell, shared), (outcome) => {
           const one = judge(cell, outcome);
           judged(one);
           return one;
         }),
-      { concurrency: http2 !== undefined && kind === "plain" ? plainOverHttp2 : atOnce[kind] },
+      { concurrency: atOnce[kind] },
     );
   return Effect.scoped(
     Effect.gen(function* () {

@@ -14,12 +14,10 @@ import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { ProcessorConfig, StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import { FaultProvider, type RequestLog } from "../../src/testing/index.ts";
-import { localhost } from "../failure/provoked/Certificates.ts";
 import { Caller } from "./Caller.ts";
 import type { Cell } from "./Cell.ts";
 import { Gate } from "./Gate.ts";
 import * as Handlers from "./Handlers.ts";
-import { type Http2Break, http2Front } from "./Http2Front.ts";
 
 /** How long a decision waits for handlers in cells where one hangs, in milliseconds. */
 export const drainMs = 60;
@@ -65,32 +63,26 @@ export const processors = Effect.gen(function* () {
 /** Jitter 0: every wait is as short as it can be, and none depends on luck. */
 const noJitter = { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => 0 };
 
-/**
- * Plays a cell to its end.
- *
- * @param http2 the provider is reached over HTTP/2, and this is what its breaks break; left out: over HTTP/1.1
- */
-export const play = (cell: Cell, { hasty, patient }: Processors, http2?: Http2Break): Effect.Effect<Outcome> =>
-  Effect.scoped(playCell(cell, http2)).pipe(
+/** Plays a cell to its end. */
+export const play = (cell: Cell, { hasty, patient }: Processors): Effect.Effect<Outcome> =>
+  Effect.scoped(playCell(cell)).pipe(
     Effect.provideService(Random.Random, noJitter),
     Effect.provideService(References.MinimumLogLevel, "None"),
     Effect.provideContext(cell.tools.runtime?.handling === "hanging" ? hasty : patient),
     Effect.orDie,
   );
 
-const playCell = Effect.fnUntraced(function* (cell: Cell, http2: Http2Break | undefined) {
+const playCell = Effect.fnUntraced(function* (cell: Cell) {
   const gate = new Gate(cell);
   // The wall clock: dates in a Retry-After header count from it.
   const nowMs = Date.now();
   const warm = cell.warmUp === true;
   const answers = [...cell.answers(nowMs)];
-  const faults = yield* FaultProvider.make({
+  const server = yield* FaultProvider.make({
     script: { answers, scripts: { slow: [{ head_delay_ms: cell.callerMs ?? 0 }] }, after: "repeat" },
     beforeBreak: gate.beforeBreak,
   });
-  const server = http2 === undefined ? faults : yield* behind(faults, http2);
-  const over = http2 === undefined ? {} : { http: 2 as const, tls: { ca: localhost } };
-  const client = yield* ProviderClient.make({ ...over, ...(warm ? { connections: 1 } : {}) });
+  const client = yield* ProviderClient.make(warm ? { connections: 1 } : {});
   if (warm) yield* Stream.runDrain(request(cell, client, server, undefined));
   const before = (yield* server.log).length;
   const handlers = yield* Handlers.make(cell, server, gate);
@@ -125,14 +117,6 @@ const playCell = Effect.fnUntraced(function* (cell: Cell, http2: Http2Break | un
     gateMissed: gate.missed,
   } satisfies Outcome;
 });
-
-/** The server with the addresses of an HTTP/2 server in front of it. */
-const behind = (server: FaultProvider["Service"], how: Http2Break) =>
-  Effect.map(http2Front(server.url, how), (url) => ({
-    ...server,
-    url,
-    endpoint: (...of: Parameters<typeof server.endpoint>) => server.endpoint(...of).replace(server.url, url),
-  }));
 
 /** A request that takes long: what a slow caller does with each part. */
 const slowIo = (

@@ -38,7 +38,7 @@ describe("the figures of a page", () => {
     const once = stamped(marked, "<!-- matrix -->", "0123456789abcdef", "2026-11-29") ?? "";
     assert.strictEqual(
       once,
-      "x\n<!-- matrix -->\nPrinted at commit `0123456789ab` on 2026-11-29.\n\n| a |\n<!-- /matrix -->\n",
+      "x\nPrinted at commit `0123456789ab` on 2026-11-29.\n\n<!-- matrix -->\n| a |\n<!-- /matrix -->\n",
     );
     const twice = stamped(once, "<!-- matrix -->", "fedcba9876543210", "2026-11-30") ?? "";
     assert.strictEqual(twice, once.replace("0123456789ab", "fedcba987654").replace("29", "30"));

@@ -138,7 +138,7 @@ const srcBans: ReadonlyArray<Ban> = [
     // undici and node:http2 call connector and sessions outside of any fiber, so that their clocks cannot be fibers either; a
     // browser has no fibers; where there is no setImmediate, a turn of the event loop is a timer
     except:
-      /^src\/(testing\/|runtime\/attempt\/AsyncSource\.ts$|client\/connection\/(Connector|Http2Dispatcher|Http2Session)\.ts$|gateway\/page\/Browser\.ts$)/,
+      /^src\/(testing\/|runtime\/attempt\/AsyncSource\.ts$|client\/connection\/Connector\.ts$|gateway\/page\/Browser\.ts$)/,
     search: "code",
     pattern: /(?<![.\w])set(Timeout|Interval)\s*\(/g,
     bad: ["src/client/Bad.ts", "setTimeout(() => {}, 1);"],

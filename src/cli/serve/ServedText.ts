@@ -41,7 +41,7 @@ const continued = {
 const isDefault = (name: string): boolean => /^(?:openai|anthropic|gemini)$/.test(name);
 
 const upstreamLine = (server: UpstreamSettings): string => {
-  const { ca, clientCert, continueText, http, name, paths, protocols, proxy, state, tolerance, url } = server;
+  const { ca, clientCert, continueText, name, paths, protocols, proxy, state, tolerance, url } = server;
   return [
     `${name}: ${url}`,
     `at ${isDefault(name) ? "/ and " : ""}/u/${name}/`,
@@ -52,7 +52,6 @@ const upstreamLine = (server: UpstreamSettings): string => {
     ...(proxy === undefined ? [] : [proxy === "direct" ? "no proxy" : "a proxy of its own"]),
     ...(ca === undefined ? [] : ["certificates of its own"]),
     ...(clientCert === undefined ? [] : ["a client's certificate"]),
-    ...(http === 2 ? ["HTTP/2"] : []),
     ...(tolerance?.doneWithoutFinish === true ? ["[DONE] ends a chat"] : []),
     ...(state === undefined ? [] : [`state ${state}`]),
     ...(continueText === undefined ? [] : [`shown text: ${continueText}`]),

@@ -1,13 +1,10 @@
 /**
- * Keeps the connections of a client: HTTP/1.1, one request at a time on each, without undici's own timeouts and retries; and
- * HTTP/2 where that is asked for.
+ * Keeps the connections of a client: HTTP/1.1, one request at a time on each, without undici's own timeouts and retries.
  */
 import type * as Undici from "@effect/platform-node/Undici";
 import { Effect, type Scope } from "effect";
 import { ConnectionSlot } from "./ConnectionSlot.ts";
 import type { Connector } from "./Connector.ts";
-import { Http2Dispatcher } from "./Http2Dispatcher.ts";
-import { pingMsDefault } from "./Http2Session.ts";
 import type { ClientClocks } from "./IdleTime.ts";
 import type { Origins } from "./Origin.ts";
 import { Agent, Pool } from "./Undici.ts";
@@ -15,15 +12,6 @@ import { Agent, Pool } from "./Undici.ts";
 /** What the connections of a client need. */
 export interface ConnectionOptions extends ClientClocks {
   readonly connector: Connector;
-  /** Connections over HTTP/2 where servers offer it. */
-  readonly http2?: {
-    /** Offers both versions. */
-    readonly connector: Connector;
-    /** The `connect` clock, in milliseconds. */
-    readonly connectMs: number;
-    /** Silence after which a connection with open streams is asked by a PING, in milliseconds. */
-    readonly pingMs?: number;
-  };
   /** Longest idle time of a kept connection, in milliseconds. */
   readonly keepAliveMs: number;
   /** Most connections to one origin. */
@@ -39,23 +27,19 @@ export const make = (options: ConnectionOptions): Effect.Effect<Undici.Dispatche
   );
 
 /** Makes the connections; the caller destroys them. */
-export const open = (options: ConnectionOptions): Undici.Dispatcher => {
+export const open = ({
+  connections,
+  connector,
+  keepAliveMs,
+  now,
+  nowMs,
+  origins,
+}: ConnectionOptions): Undici.Dispatcher => {
   let opened = 0;
   const number = (): number => {
     opened += 1;
     return opened;
   };
-  const http1 = agentOf(options, number);
-  const { http2, keepAliveMs, now, nowMs, origins } = options;
-  if (http2 === undefined) return http1;
-  const { connectMs, connector, pingMs = pingMsDefault } = http2;
-  return new Http2Dispatcher({ connectMs, connector, pingMs, keepAliveMs, now, nowMs, origins, number, http1 });
-};
-
-const agentOf = (
-  { connections, connector, keepAliveMs, now, nowMs, origins }: ConnectionOptions,
-  number: () => number,
-): Undici.Agent => {
   const slot = (url: URL, slotOptions: object): ConnectionSlot =>
     new ConnectionSlot(url, slotOptions, {
       origin: origins.of(url.origin),

@@ -68,8 +68,6 @@ export interface ConnectorOptions {
   readonly moreCa?: string | undefined;
   /** The egress proxy of each target. */
   readonly proxy: ProxyChoice;
-  /** Offers HTTP/2 before HTTP/1.1. */
-  readonly http2?: boolean;
 }
 
 /** Where a connection to an origin ends, as undici asks for it; an IPv6 address without brackets. */
@@ -84,14 +82,14 @@ const portedOf = ({ hostname, port, protocol }: Undici.buildConnector.Options): 
   port: Number(port) || (protocol === "https:" ? 443 : 80),
 });
 
-/** One for all connectors: a client of HTTP/2 has two, and either may open the connection that a request waits for. */
+/** The request that waits for a connection, for as long as that is opened. */
 const current = new AsyncLocalStorage<Waiting>();
 
 /** Makes a connector. */
-export const make = ({ connectMs, http2 = false, moreCa, proxy, tls }: ConnectorOptions): Connector => {
+export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Connector => {
   // Made when the first connection needs them: a certificate that cannot be read is a failure to connect. One context serves all
   // connections, because reading some hundred and fifty certificates takes milliseconds.
-  const toOrigin = once(() => originConnector({ http2, moreCa, tls }));
+  const toOrigin = once(() => originConnector({ moreCa, tls }));
   const toProxy = once(() => proxyConnector(moreCa ?? tls.ca));
   const open = (options: Undici.buildConnector.Options, settle: Undici.buildConnector.Callback): unknown => {
     const chosen = proxy(portedOf(options));
@@ -156,15 +154,14 @@ const asked =
       callback(...result);
     });
 
-const originConnector = ({ http2, moreCa, tls }: Pick<ConnectorOptions, "http2" | "moreCa" | "tls">) => {
+const originConnector = ({ moreCa, tls }: Pick<ConnectorOptions, "moreCa" | "tls">) => {
   const { cert, key, servername } = tls;
   const shown = { ...(cert === undefined ? {} : { cert }), ...(key === undefined ? {} : { key }) };
   const context = moreCa === undefined ? undefined : Tls.createSecureContext({ ...shown, ca: besideNode(moreCa) });
   const connect = buildConnector({
     ...(context === undefined ? tls : { secureContext: context }),
     ...(servername === undefined ? {} : { servername }),
-    allowH2: http2 === true,
-    preferH2: http2 === true,
+    allowH2: false,
     // undici's own connect timer is off: it counts in steps of half a second and more.
     timeout: 0,
     ...ownKeepAlive,

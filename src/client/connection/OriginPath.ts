@@ -6,7 +6,6 @@ import { Effect } from "effect";
 import type { Path, PathWay } from "../../paths/Path.ts";
 import type { Connector } from "./Connector.ts";
 import { addressOf, type EgressProxy } from "./EgressProxy.ts";
-import { Http2Dispatcher } from "./Http2Dispatcher.ts";
 import type { Origins } from "./Origin.ts";
 import * as Probe from "./Probe.ts";
 
@@ -33,13 +32,9 @@ export const pathTo = (reach: Reach, url: string | URL): Path => {
 const idOf = (origin: string, proxy: EgressProxy | undefined): string =>
   proxy === undefined ? origin : `${origin} via ${addressOf(proxy)}`;
 
-const wayTo = ({ agent, connector, origins, probeMs = Probe.probeMs }: Reach, origin: string): PathWay => {
+const wayTo = ({ connector, origins, probeMs = Probe.probeMs }: Reach, origin: string): PathWay => {
   const dropIdle = (): void => origins.of(origin).suspect();
-  const asked = Effect.suspend(() =>
-    agent instanceof Http2Dispatcher && origin.startsWith("https:")
-      ? agent.probe(origin, probeMs)
-      : Probe.connection(connector, origin, probeMs),
-  );
+  const asked = Effect.suspend(() => Probe.connection(connector, origin, probeMs));
   return {
     // Where no connection can be made, those that are open are not to be trusted.
     probe: Effect.tap(asked, ({ _tag }) => Effect.sync(() => (_tag === "failed" ? dropIdle() : undefined))),

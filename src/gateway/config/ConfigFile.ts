@@ -161,7 +161,6 @@ class Reader {
       ...(proxy === undefined ? {} : { proxy }),
       ...(ca === undefined ? {} : { ca }),
       ...(clientCert === undefined ? {} : { clientCert }),
-      ...(it.http === undefined ? {} : { http: it.http }),
       ...(it.tolerance?.done_without_finish === undefined
         ? {}
         : { tolerance: { doneWithoutFinish: it.tolerance.done_without_finish } }),

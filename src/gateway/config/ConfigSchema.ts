@@ -71,7 +71,12 @@ const upstream = Schema.Struct({
       key: text("File of its key (PEM)"),
     }).annotate(said("Shown to a server that asks for a client's certificate")),
   ),
-  http: Schema.optionalKey(Schema.Literals([1, 2]).annotate(said("HTTP version; 1 where it is left out"))),
+  http: Schema.optionalKey(
+    Schema.Literal(1).annotate({
+      description: "HTTP version to the provider: 1, the only one",
+      message: "expected 1: the gateway speaks HTTP/1.1 to providers; leave `http` out",
+    }),
+  ),
   tolerance: Schema.optionalKey(
     Schema.Struct({
       done_without_finish: Schema.optionalKey(

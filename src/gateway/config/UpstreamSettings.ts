@@ -35,8 +35,6 @@ export interface UpstreamSettings {
   readonly clientCert?: CertificatePair;
   /** The `connect` clock in milliseconds: name lookup, proxy, TCP and TLS together. Left out, that of `./client`. */
   readonly connectMs?: number;
-  /** HTTP version; 1 by default. */
-  readonly http?: 1 | 2;
   /** How its healthy streams differ from its protocol. */
   readonly tolerance?: Pick<Tolerance, "doneWithoutFinish">;
   /** Upstreams of one such name share a provider's account: what is bound to the account may move between them. */

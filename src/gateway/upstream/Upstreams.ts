@@ -18,7 +18,7 @@ import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { of, type Upstream } from "./Upstream.ts";
 
 /** What makes the way to one server differ from that to another. */
-export type WaySettings = Pick<UpstreamSettings, "proxy" | "ca" | "clientCert" | "connectMs" | "http">;
+export type WaySettings = Pick<UpstreamSettings, "proxy" | "ca" | "clientCert" | "connectMs">;
 
 /** The ways to all upstreams. */
 export interface Upstreams {
@@ -87,10 +87,8 @@ class Way {
       ...(server.ca === undefined ? {} : { moreCa: server.ca }),
     };
     const connector = Connector.make(way);
-    const { connectMs } = way;
     const agent = Connections.open({
       connector,
-      ...(server.http === 2 ? { http2: { connectMs, connector: Connector.make({ ...way, http2: true }) } } : {}),
       keepAliveMs,
       connections: undefined,
       origins: this.#origins,
@@ -136,12 +134,11 @@ const proxyOf = ({ proxy }: WaySettings, environment: EgressProxy.ProxyChoice): 
 };
 
 /** Equal for equal settings. They hold a proxy's password, and stay in this module. */
-const keys = new Derived(({ ca, clientCert, connectMs, http, proxy }: WaySettings): string =>
+const keys = new Derived(({ ca, clientCert, connectMs, proxy }: WaySettings): string =>
   JSON.stringify([
     proxy === undefined || proxy === directProxy ? proxy : [Redacted.value(proxy)],
     ca,
     clientCert === undefined ? undefined : [clientCert.cert, Redacted.value(clientCert.key)],
     connectMs,
-    http ?? 1,
   ]),
 );

@@ -15,7 +15,7 @@ import { FaultProvider, type FaultProviderOptions } from "../../../src/testing/i
 export const protocols = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
 
 /** Jitter of almost 0, so that every wait is as short as it can be, and no number twice, so that every run has its id. */
-const eager = (): Layer.Layer<StreamProcessor> => {
+export const eager = (): Layer.Layer<StreamProcessor> => {
   let numbers = 0;
   const next = () => {
     numbers += 1;

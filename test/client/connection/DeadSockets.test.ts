@@ -12,21 +12,16 @@ import { pathTo } from "../../../src/client/connection/OriginPath.ts";
 import { localhost } from "../../failure/provoked/Certificates.ts";
 import { turns } from "../Attempt.ts";
 import { proxyServer } from "../EgressProxyServer.ts";
-import { http2Server } from "../Http2Server.ts";
-import { relayTo } from "../Relay.ts";
 
 /** Connections on clocks that a test sets: what is idle is so at once. */
-const made = (options: { readonly http2?: boolean; readonly proxy?: string } = {}) =>
+const made = (options: { readonly proxy?: string } = {}) =>
   Effect.gen(function* () {
     const clock = { monotonic: 0, wall: 0 };
     const origins = new Origins();
     const proxy = EgressProxy.always(options.proxy === undefined ? undefined : EgressProxy.read(options.proxy));
-    const way = { connectMs: 5_000, tls: { ca: localhost }, proxy };
-    const connector = Connector.make(way);
-    const http2 = { connectMs: 5_000, connector: Connector.make({ ...way, http2: true }) };
+    const connector = Connector.make({ connectMs: 5_000, tls: { ca: localhost }, proxy });
     const agent = yield* Connections.make({
       connector,
-      ...(options.http2 === true ? { http2 } : {}),
       keepAliveMs: 600_000,
       connections: undefined,
       origins,
@@ -96,24 +91,6 @@ describe("a kept connection that was idle for longer than the limit", () => {
         clock.wall += forward.wall;
         assert.strictEqual(yield* whole(server.url), 2);
         assert.strictEqual(server.sockets.length, 2);
-      }),
-    );
-
-    it.live(`gets no stream of HTTP/2 either: by ${name}`, () =>
-      Effect.gen(function* () {
-        const server = yield* http2Server((stream) => {
-          stream.respond({ ":status": 200 });
-          stream.end();
-        });
-        const { clock, whole } = yield* made({ http2: true });
-        const origin = `https://localhost:${server.port}`;
-        assert.strictEqual(yield* whole(origin), 1);
-        clock.monotonic += 540_000;
-        clock.wall += 540_000;
-        assert.strictEqual(yield* whole(origin), 1);
-        clock.monotonic += forward.monotonic;
-        clock.wall += forward.wall;
-        assert.strictEqual(yield* whole(origin), 2);
       }),
     );
   }
@@ -225,66 +202,6 @@ describe("connections that are no longer trusted", () => {
       assert.strictEqual(server.sockets.length, 1);
     }),
   );
-
-  it.live("take no further stream over HTTP/2 before a PING was answered", () =>
-    Effect.gen(function* () {
-      const server = yield* http2Server((stream, number) => {
-        stream.respond({ ":status": 200 });
-        if (number > 1) stream.end();
-      });
-      const { pathOf, send, whole } = yield* made({ http2: true });
-      const origin = `https://localhost:${server.port}`;
-      const open = send(origin);
-      yield* open.head;
-      pathOf(origin).way?.dropIdle();
-      const next = send(origin);
-      assert.strictEqual(next.delivery, "not_sent");
-      yield* next.head;
-      assert.strictEqual(next.times.carried?.connection, 1);
-      assert.strictEqual(yield* whole(origin), 1);
-      open.abort();
-    }),
-  );
-});
-
-describe("a probe over HTTP/2", () => {
-  it.live("is a PING of the open connection: it is answered, and no other connection is made", () =>
-    Effect.gen(function* () {
-      const server = yield* http2Server((stream) => stream.respond({ ":status": 200 }));
-      const { pathOf, send } = yield* made({ http2: true });
-      const origin = `https://localhost:${server.port}`;
-      const { way } = pathOf(origin);
-      // Nothing is open: a connection is made and closed.
-      assert.deepStrictEqual(yield* way?.probe ?? Effect.die("no way"), { _tag: "works" });
-      yield* until(() => server.sockets() === 0);
-      const open = send(origin);
-      yield* open.head;
-      assert.deepStrictEqual(yield* way?.probe ?? Effect.die("no way"), { _tag: "works" });
-      assert.strictEqual(server.sockets(), 1);
-      open.abort();
-    }),
-  );
-
-  it.live("that is not answered ends the connection's streams, and the next request has another connection", () =>
-    Effect.gen(function* () {
-      const server = yield* http2Server((stream, number) => {
-        stream.respond({ ":status": 200 });
-        if (number > 1) stream.end();
-      });
-      const relay = yield* relayTo(server.port);
-      const { pathOf, send, whole } = yield* made({ http2: true });
-      const origin = `https://localhost:${relay.port}`;
-      const open = send(origin);
-      yield* open.head;
-      relay.freeze();
-      const probed = yield* pathOf(origin).way?.probe ?? Effect.die("no way");
-      assert.deepStrictEqual(probed, { _tag: "failed", reason: "network", code: "ERR_HTTP2_PING_CANCEL" });
-      const broken = yield* Effect.flip(open.read);
-      assert.deepInclude(broken, { operation: "body" });
-      assert.deepInclude(broken.error, { code: "ERR_HTTP2_PING_CANCEL" });
-      assert.strictEqual(yield* whole(origin), 2);
-    }),
-  );
 });
 
 const relayed = (socket: Socket, target: string): void => {
@@ -330,22 +247,13 @@ describe.skipIf(spawnSync("ss", ["-V"]).status !== 0)("a socket on which nothing
     }),
   );
 
-  it.live("is asked by TCP from the fourth second on over HTTP/2 too", () =>
-    Effect.gen(function* () {
-      const server = yield* http2Server((stream) => stream.respond({ ":status": 200 }));
-      const { send } = yield* made({ http2: true });
-      yield* send(`https://localhost:${server.port}`).head;
-      yield* asked(server.port);
-    }),
-  );
-
   for (const secure of [false, true])
     it.live(`is asked by TCP where it leads to a proxy${secure ? " over TLS" : ""}`, () =>
       Effect.gen(function* () {
-        const server = yield* http2Server((stream) => stream.respond({ ":status": 200 }));
+        const server = yield* plainServer((_, response) => void response.writeHead(200).write("a"));
         const proxy = yield* proxyServer({ secure });
-        const { send } = yield* made({ proxy: proxy.url, http2: true });
-        yield* send(`https://localhost:${server.port}`).head;
+        const { send } = yield* made({ proxy: proxy.url });
+        yield* send(server.url).head;
         yield* asked(proxy.port);
       }),
     );

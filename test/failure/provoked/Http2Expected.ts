@@ -87,7 +87,7 @@ const expected: Expected = {
 export const http2: Section = {
   title: "HTTP/2",
   about:
-    "Over TLS. Every reset is the peer's: before the head by node's own server, in the body as a single frame. Both undicis hide the last stream of a GOAWAY, so that only node:http2 can say that ours was refused, and end a body cleanly at a CANCEL or NO_ERROR; plain node:http2 does so as well where a connection goes away, and says it in `rstCode` alone. This is where the two undicis differ: Node's names the GOAWAY, undici 8 a closed socket. HTTP/1.1 is the default here. `not processed` is believed only while nothing has come.",
+    "Over TLS. Every reset is the peer's: before the head by node's own server, in the body as a single frame. Both undicis hide the last stream of a GOAWAY, so that only node:http2 can say that ours was refused, and end a body cleanly at a CANCEL or NO_ERROR; plain node:http2 does so as well where a connection goes away, and says it in `rstCode` alone. This is where the two undicis differ: Node's names the GOAWAY, undici 8 a closed socket. The client here speaks HTTP/1.1; these are errors of a transport below `./fetch`. `not processed` is believed only while nothing has come.",
   clients: http2Clients,
   faults: http2Faults,
   expected,

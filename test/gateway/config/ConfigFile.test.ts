@@ -64,7 +64,7 @@ describe("readConfig", () => {
       upstreams: {
         groq: {
           ...{ url, protocols: ["openai-chat"], credential: { env: "KEY" }, proxy: "http://proxy:3128", ca: "ca.pem" },
-          ...{ headers: { "x-team": "a", "x-api-key": { file: "/run/key" } }, http: 2, state: "shared" },
+          ...{ headers: { "x-team": "a", "x-api-key": { file: "/run/key" } }, http: 1, state: "shared" },
           tolerance: { done_without_finish: true },
         },
         openai: { url: "http://127.0.0.1:1/v1", proxy: "direct" },
@@ -99,7 +99,7 @@ describe("readConfig", () => {
       named: [
         {
           ...{ name: "groq", url, protocols: ["openai-chat"], credential: "secret from-the-environment" },
-          ...{ proxy: "secret http://proxy:3128", ca: files["ca.pem"], http: 2, state: "shared" },
+          ...{ proxy: "secret http://proxy:3128", ca: files["ca.pem"], state: "shared" },
           headers: [
             ["x-team", "a"],
             ["x-api-key", "from-a-file"],
@@ -283,6 +283,12 @@ describe("readConfig", () => {
       assert.notInclude(problemsIn(text).join(), "SECRET");
     }
     assert.deepStrictEqual(optionsIn("\uFEFF{}"), {});
+  });
+
+  it("refuses HTTP/2 with a sentence", () => {
+    assert.deepStrictEqual(problemsIn({ upstreams: { a: { url, http: 2 } } }), [
+      "$.upstreams.a.http: expected 1: the gateway speaks HTTP/1.1 to providers; leave `http` out",
+    ]);
   });
 
   it("refuses what would fail with every request", () => {

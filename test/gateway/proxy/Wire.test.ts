@@ -5,8 +5,6 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as Json from "../../../src/domain/Json.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
-import { localhost } from "../../failure/provoked/Certificates.ts";
-import { http2Front } from "../../matrix/Http2Front.ts";
 import { bytesOf, folder, recordings } from "../../Recordings.ts";
 import { bodies, front, post, protocols, send, serverOf } from "../GatewayCases.ts";
 
@@ -300,11 +298,7 @@ describe("Gateway, what it leaves as it is", () => {
   );
 
   if (recordings.length === 0) it.skip("no recordings are here", () => undefined);
-  for (const [reveal, http] of [
-    ["live", 1],
-    ["on_complete", 1],
-    ["live", 2],
-  ] as const) {
+  for (const reveal of ["live", "on_complete"] as const) {
     for (const protocol of protocols) {
       const recorded = recordings.filter((recording) => recording.protocol === protocol);
       if (recorded.length === 0) continue;
@@ -317,13 +311,11 @@ describe("Gateway, what it leaves as it is", () => {
         );
         const server = yield* FaultProvider.make({ script: { scripts }, directory: folder });
         const budget = { max_auto_retries: 0, max_not_processed: 0 };
-        const at = http === 1 ? server.url : yield* http2Front(server.url, "stream");
-        const named = [{ name: "it", url: at, headers: [], ca: localhost, http }];
-        const { url } = yield* front(server.url, { reveal, budget, named });
+        const { url } = yield* front(server.url, { reveal, budget });
         for (const [index, recording] of recorded.entries()) {
           const { file, row } = recording;
           const bytes = Buffer.from(bytesOf(recording));
-          const got = yield* post(`${url}/u/it`, protocol, { headers: { "x-script": String(index) } });
+          const got = yield* post(url, protocol, { headers: { "x-script": String(index) } });
           // Behind a recording that failed, or in place of its error event, comes one of the gateway's, and then the body breaks.
           const failed = Json.list(row.features).includes("error-event");
           const same = [...got.body.entries()].find(([at, byte]) => byte !== bytes[at])?.[0] ?? got.body.length;
@@ -335,7 +327,7 @@ describe("Gateway, what it leaves as it is", () => {
           } else assert.isTrue(bytes.equals(got.body), file);
         }
       });
-      const name = `hands ${recorded.length} recordings of ${protocol} on byte for byte, ${reveal}, over HTTP/${http}`;
+      const name = `hands ${recorded.length} recordings of ${protocol} on byte for byte, ${reveal}`;
       it.live(name, () => play);
     }
   }

@@ -99,11 +99,9 @@ describe("the ways to several upstreams", () => {
       const { url } = yield* secureServer({ ca: localhost, requestCert: true, rejectUnauthorized: true }, shown);
       const upstreams = yield* Upstreams.make.pipe(environment({}));
       const clientCert = { cert: localhost, key: Redacted.make(key) };
-      for (const http of [1, 2] as const) {
-        const own = upstreams.reach({ ca: localhost, clientCert, http });
-        assert.deepStrictEqual(yield* asked(own, `${url}/`), { status: 200, text: "secure" });
-      }
-      assert.deepStrictEqual(shown, ["test only, valid", "test only, valid"]);
+      const own = upstreams.reach({ ca: localhost, clientCert });
+      assert.deepStrictEqual(yield* asked(own, `${url}/`), { status: 200, text: "secure" });
+      assert.deepStrictEqual(shown, ["test only, valid"]);
       const without = yield* failed(upstreams.reach({ ca: localhost }), `${url}/`);
       assert.deepInclude(without, { kind: "transport" });
     }),
@@ -150,7 +148,7 @@ describe("the ways to several upstreams", () => {
     Effect.gen(function* () {
       const upstreams = yield* Upstreams.make.pipe(environment({}));
       const proxy = () => Redacted.make("http://user:secret@proxy.test");
-      assert.strictEqual(upstreams.reach({}), upstreams.reach({ http: 1 }));
+      assert.strictEqual(upstreams.reach({}), upstreams.reach({}));
       assert.strictEqual(upstreams.reach({ proxy: proxy() }), upstreams.reach({ proxy: proxy() }));
       assert.notStrictEqual(upstreams.reach({ proxy: "direct" }), upstreams.reach({}));
       assert.strictEqual(upstreams.open(), 3);
