@@ -59,7 +59,7 @@ export const judged = (diary: Diary): ReadonlyArray<Judgement> => {
       .map((it) => toldAsk(run, it)),
   );
   return [
-    count("what a world must have", missing(diary, runs), "of it is missing"),
+    count("what a world must have", missingOf(diary, runs), "of it is missing"),
     count("lost", lost, "runs"),
     count("effects twice", effects, "effects"),
     count("text twice", twice, "runs"),
@@ -73,7 +73,7 @@ export const judged = (diary: Diary): ReadonlyArray<Judgement> => {
 };
 
 /** A world in which no request was sent, or nothing went wrong, proves nothing. */
-const missing = ({ departures, refusals }: Diary, runs: ReadonlyArray<RunEntry>): ReadonlyArray<string> => {
+const missingOf = ({ departures, refusals }: Diary, runs: ReadonlyArray<RunEntry>): ReadonlyArray<string> => {
   const requests = runs.flatMap((run) => run.requests);
   const hasTrouble = departures.length > 0 || refusals.length > 0 || requests.some(isBroken);
   return [

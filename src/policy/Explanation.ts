@@ -34,8 +34,9 @@ export const explain = (decision: Decision, given: Failure, facts: AttemptFacts)
   if (entry === undefined) return `${happened}; ${tools()}`;
   const parts = { because: Array.isArray(because) ? because : [], failure, facts: known, tools };
   const said = typeof entry.sentence === "string" ? entry.sentence : entry.sentence(parts);
-  // An unknown outcome is never left out, whatever the rule is about.
-  const unknown = hasUnknownOutcome(known) && !said.includes(outcomeUnknown) ? ` A tool had ${outcomeUnknown}.` : "";
+  // An unknown outcome is never left out, whatever the rule is about. A retry keeps its tools, or none was left open.
+  const isUnsaid = entry.action !== "auto_retry_once" && hasUnknownOutcome(known) && !said.includes(outcomeUnknown);
+  const unknown = isUnsaid ? ` A tool had ${outcomeUnknown}.` : "";
   return `${happened}; ${said}${unknown}${mannerOf(route, wait_for)}`;
 };
 

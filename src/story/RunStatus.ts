@@ -1,7 +1,7 @@
 /**
  * Says in one word how a run stands.
  */
-import type { RunEnd, RunIncident } from "../domain/RunIncident.ts";
+import type { Evidence, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import { isOutcomeOpen } from "./UnknownOutcomes.ts";
 import type { Tone } from "./Words.ts";
@@ -65,12 +65,14 @@ export const incidentStatus = ({ attempt, status }: RunIncident, end: RunEnd | u
  * Whether the user cancelled a run whose response was whole while a tool of it ran. Without a running tool such a cancel
  * changes nothing, for example if a client closes its socket after the end marker.
  */
-export const isCancelled = ({ attempts, end, incidents }: RunRecord): boolean => {
+export const isCancelled = ({ attempts, end, evidence, incidents }: RunRecord): boolean => {
   if (end?.state !== "completed") return false;
-  const last = incidents.findLast(({ attempt, status }) => status !== "late" && attempt >= end.attempts);
-  if (last === undefined || !isByUser(last)) return false;
-  return attempts.some(({ facts }) => facts.tools.some(isOutcomeOpen));
+  if (!attempts.some(({ facts }) => facts.tools.some(isOutcomeOpen))) return false;
+  // A cancel after the end of the run has no incident: its evidence says who cancelled.
+  return [...evidence.first, ...evidence.last].some(isUsersCancel) || incidents.some(isByUser);
 };
+
+const isUsersCancel = ({ detail, event }: Evidence): boolean => event === "cancel" && detail === "user";
 
 const isByUser = ({ failure, run }: RunIncident): boolean =>
   run.user_cancelled || (failure.kind === "cancelled" && failure.by === "user");
