@@ -49,7 +49,7 @@ describe("A cancel while a tool of a whole response runs", () => {
           Effect.sync(() => {
             const { calls, end, incidents, unknown } = runStory(record, record.started_at);
             assert.strictEqual(statusOf(record), "cancelled");
-            assert.match(end ?? "", /^Cancelled after 1 attempt .*The outcome of bash is not known\.$/);
+            assert.match(end ?? "", /^Cancelled after one attempt .*The outcome of bash is not known\.$/);
             assert.strictEqual(unknown, "the outcome of bash is not known");
             assert.deepStrictEqual(
               calls.map(({ phase }) => phase),
