@@ -80,7 +80,7 @@ describe("A caller that rotates two hosts, of which one is dead", () => {
       const { run } = yield* StreamProcessor;
       const openChat = (host: string, { bytes, delivery }: AttemptContext) =>
         client.stream({
-          protocol: protocols["openai-chat"],
+          protocol: protocols.get("openai-chat"),
           url: `${host}/v1/chat/completions`,
           body: { model: "m", stream: true, messages: [] },
           bytes,
