@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import { Effect } from "effect";
 import { play } from "./kill/Killing.ts";
 import { draw } from "./kill/Plan.ts";
+import { missing } from "./kill/Proof.ts";
 import { toldOf } from "./kill/streams/StreamLaws.ts";
 import * as WorkersPlan from "./kill/workers/WorkersPlan.ts";
 import * as WorkersPlaying from "./kill/workers/WorkersPlaying.ts";
@@ -65,6 +66,7 @@ const library = async (): Promise<ReadonlyArray<string>> => {
     process.stderr.write(`\r${index + 1}/${batches.length} batches, ${hit} runs hit, ${problems.length} problems `);
   }
   process.stderr.write("\n");
+  problems.push(...missing({ runs, hit }));
   for (const problem of problems) console.log(problem);
   console.log(
     `seed ${seed}: ${runs} runs, ${kills} processes killed, ${hit} runs hit in the middle, ${asked} asked; ${problems.length} problems`,
@@ -74,11 +76,12 @@ const library = async (): Promise<ReadonlyArray<string>> => {
 
 const workers = async (): Promise<ReadonlyArray<string>> => {
   const problems: Array<string> = [];
-  let [streams, broken, questions] = [0, 0, 0];
+  let [streams, struck, broken, questions] = [0, 0, 0, 0];
   for (let index = 0; index < runs; index += 1) {
     const plan = WorkersPlan.draw({ seed: seed + index, rounds, faults: fault === undefined ? [] : [fault] });
     const { end, problems: found, remains } = await Effect.runPromise(WorkersPlaying.play(plan));
     streams += remains.length;
+    struck += remains.filter(({ isStruck }) => isStruck).length;
     broken += remains.filter(({ tries }) =>
       tries.some(({ isTaken, outcome }) => isTaken && outcome === "broken"),
     ).length;
@@ -95,6 +98,7 @@ const workers = async (): Promise<ReadonlyArray<string>> => {
       console.log(`  ${stream.name}: ${tries.map(toldOf).join("; ")}; asked ${asked}; ${ends.join(", ")}`);
     }
   }
+  problems.push(...missing({ runs: streams, hit: struck }));
   for (const problem of problems) console.log(`PROBLEM ${problem}`);
   console.log(
     `seed ${seed}: ${runs} gateways, ${runs * rounds} times something happened, ${streams} streams, ${broken} broken, ${questions} questions; ${problems.length} problems`,

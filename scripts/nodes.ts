@@ -8,6 +8,7 @@ import { Effect } from "effect";
 import * as GatewayPlaying from "./kill/gateways/GatewayPlaying.ts";
 import { faults, type Outcome } from "./kill/NodeFaults.ts";
 import * as NodePlaying from "./kill/nodes/NodePlaying.ts";
+import { missing } from "./kill/Proof.ts";
 import * as Cluster from "./postgres/Cluster.ts";
 
 const kinds = ["agents", "gateways"] as const;
@@ -32,13 +33,14 @@ if (values.help || !(rounds > 0) || played.length === 0 || happening.length === 
 }
 const programs = Cluster.programs();
 if (programs === undefined) throw new Error("install PostgreSQL, or name its folder in $POSTGRES_BIN");
-let [broken, streams, again] = [0, 0, 0];
-const count = ({ missed, problems }: Outcome, all: ReadonlyArray<unknown>): void => {
+let [broken, streams, hit, again] = [0, 0, 0, 0];
+const count = ({ missed, problems }: Outcome, all: ReadonlyArray<{ readonly hasMet: boolean }>): void => {
   for (const one of missed) console.log(one);
   for (const problem of problems) console.log(`PROBLEM ${problem}`);
   again += missed.length;
   broken += problems.length;
   streams += all.length;
+  hit += all.filter(({ hasMet }) => hasMet).length;
 };
 const seconds = (ms: number | undefined): string => (ms === undefined ? "" : `, ${(ms / 1_000).toFixed(1)} s late`);
 for (let round = 1; round <= rounds; round += 1) {
@@ -66,6 +68,10 @@ for (let round = 1; round <= rounds; round += 1) {
   } finally {
     cluster.remove();
   }
+}
+for (const problem of missing({ runs: streams, hit })) {
+  console.log(`PROBLEM ${problem}`);
+  broken += 1;
 }
 console.log(`${rounds} rounds, ${streams} runs; ${again} missed, ${broken} problems`);
 process.exit(broken === 0 ? 0 : 1);

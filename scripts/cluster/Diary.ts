@@ -32,4 +32,6 @@ export interface Diary {
   readonly versions: ReadonlyArray<ReadonlyArray<Program["version"]>>;
   /** Version of the tables when all gateways had started, and at the end. */
   readonly schema: { readonly first: number; readonly last: number };
+  /** How much slower the machine was than a quiet one, on average: it widens the bars on time. */
+  readonly slowness: number;
 }

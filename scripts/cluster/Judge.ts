@@ -7,11 +7,14 @@ import type { Diary, Ended } from "./Diary.ts";
 import { argumentsOf, textOf } from "./Drawn.ts";
 import type { Program } from "./Gateways.ts";
 
-/** How long behind a lease the runs of a dead gateway are decided, in milliseconds. */
+/** How long behind a lease the runs of a dead gateway are decided, in milliseconds, on a quiet machine. */
 const decidedAfterLeaseMs = 5_000;
 
-/** The end of a gateway is felt within so long by a client, in milliseconds: the script itself is on the same busy machine. */
+/** The end of a gateway is felt within so long by a client, in milliseconds, on a quiet machine. */
 const feltMs = 3_000;
+
+/** Maximum share of the streams whose client is told to ask no more, rounded up. */
+const toldShareMax = 0.05;
 
 /** What was counted, and the first few words against each bar. */
 export interface Verdict {
@@ -48,17 +51,33 @@ export interface Bar {
 const nameOf = ({ drawn }: Wanted): string => `stream ${drawn.id} (${drawn.protocol}, ${drawn.kind})`;
 
 /** Whether the life of a gateway that had a response ended under it. */
-const endedUnder = (ends: ReadonlyArray<Ended>, { from, place, to }: Tried): boolean =>
+const endedUnder = (ends: ReadonlyArray<Ended>, { from, place, to }: Tried, slowness: number): boolean =>
   ends.some(
-    ({ at, goneAt, life, node }) => node === place?.node && life === place.life && goneAt >= from && at <= to + feltMs,
+    ({ at, goneAt, life, node }) =>
+      node === place?.node && life === place.life && goneAt >= from && at <= to + feltMs * slowness,
   );
 
 /** Whether the gateway of a response was killed under it. A connection that no gateway took found none alive. */
-const isKilled = ({ kills }: Diary, tried: Tried): boolean => tried.place === undefined || endedUnder(kills, tried);
+const isKilled = ({ kills, slowness }: Diary, tried: Tried): boolean =>
+  tried.place === undefined || endedUnder(kills, tried, slowness);
 
 /** Whether a gateway that was told to end took it no more: nothing of a response had come. */
-const isRefusedAtStop = ({ stops }: Diary, tried: Tried): boolean =>
-  tried.outcome === "broken" && (tried.status ?? 503) === 503 && endedUnder(stops, tried);
+const isRefusedAtStop = ({ slowness, stops }: Diary, tried: Tried): boolean =>
+  tried.outcome === "broken" && (tried.status ?? 503) === 503 && endedUnder(stops, tried, slowness);
+
+/** A play proves nothing without load, and without a gateway that ended while a response was under way in it. */
+const missing = ({ asked, kills, stops, wanted }: Diary): ReadonlyArray<string> => {
+  const ends = [...kills, ...stops];
+  const isHit = ({ from, place, to }: Tried): boolean =>
+    ends.some(({ at, life, node }) => node === place?.node && life === place.life && from <= at && at <= to);
+  return [
+    ...(wanted.length === 0 ? ["no client wanted a stream"] : []),
+    ...(asked.length === 0 ? ["the provider was never asked"] : []),
+    ...(ends.length === 0 ? ["no gateway ended"] : []),
+    ...(wanted.some(isWhole) ? [] : ["no client has a whole stream"]),
+    ...(wanted.some(({ tries }) => tries.some(isHit)) ? [] : ["no gateway ended while it had a response"]),
+  ];
+};
 
 const lastOf = ({ tries }: Wanted): Tried | undefined => tries.at(-1);
 
@@ -83,34 +102,69 @@ const lost = ({ wanted }: Diary): ReadonlyArray<string> =>
       return `${nameOf(one)}: ${one.tries.length} tries, the last ${last?.outcome} (${last?.status}, ${last?.said}), ${last?.text.length} characters of ${textOf(one.drawn).length}`;
     });
 
-/** Bytes that a client has twice, in the wrong place or of another stream; and calls that it was handed more than once. */
+/** Clients that were told to ask no more: for no reason, or too many of them. */
+const toldInVain = (diary: Diary): ReadonlyArray<string> => {
+  const told = diary.wanted.filter(isTold);
+  const most = Math.ceil(diary.wanted.length * toldShareMax);
+  const faults = new Set(diary.asked.flatMap(({ isFault, stream }) => (isFault ? [stream] : [])));
+  const hasReason = ({ drawn, tries }: Wanted): boolean =>
+    faults.has(drawn.id) || tries.some((tried) => isKilled(diary, tried));
+  const words = (one: Wanted): string => `${nameOf(one)}: ${lastOf(one)?.status}, ${lastOf(one)?.said}`;
+  return [
+    ...told.filter((one) => !hasReason(one)).map((one) => `${words(one)}; nothing of it had broken`),
+    ...(told.length > most ? told.map((one) => `${words(one)}; one of ${told.length}, at most ${most} may be`) : []),
+  ];
+};
+
+/**
+ * Bytes that a client has twice, in the wrong place or of another stream; and calls that it was handed more than once, in whichever of its
+ * tries: some clients run a call before the response has ended.
+ */
 const damaged = ({ wanted }: Diary): ReadonlyArray<string> =>
   wanted.flatMap((one) => {
     const text = textOf(one.drawn);
     const wrong = one.tries.filter((tried) => !text.startsWith(tried.text));
-    const handed = one.tries.filter(({ outcome }) => outcome === "whole").flatMap(({ calls }) => calls).length;
+    const handed = one.tries.flatMap(({ calls }) => calls).filter((call) => call === argumentsOf(one.drawn)).length;
     return [
       ...wrong.map((tried) => `${nameOf(one)}: a client got ${JSON.stringify(tried.text.slice(-60))}`),
       ...(handed > 1 ? [`${nameOf(one)}: its call was handed over ${handed} times`] : []),
     ];
   });
 
-/** Requests that nobody has a reason for: more than its client has made and the provider itself has broken. */
-const twice = ({ asked, wanted }: Diary): ReadonlyArray<string> => {
-  const requests = Map.groupBy(asked, ({ stream }) => stream);
-  return wanted.flatMap((one) => {
+/**
+ * Requests without a reason: more than one for a try of its client, beside those that the provider itself broke. Each try is counted alone,
+ * so that one that came to nothing does not pay for a second request of another one.
+ */
+const twice = (diary: Diary): ReadonlyArray<string> => {
+  const requests = Map.groupBy(diary.asked, ({ stream }) => stream);
+  return diary.wanted.flatMap((one) => {
     const all = requests.get(one.drawn.id) ?? [];
-    const faults = all.filter(({ isFault }) => isFault).length;
-    const most = one.tries.length + faults;
+    const perTry = Map.groupBy(all, ({ at }) => one.tries.findLastIndex(({ from }) => from <= at));
+    const unpaid = [...perTry].flatMap(([index, its]) => {
+      const tried = one.tries[index];
+      const isSent = tried?.place !== undefined && !isRefusedAtStop(diary, tried);
+      const most = (isSent ? 1 : 0) + its.filter(({ isFault }) => isFault).length;
+      return its.length > most
+        ? [`${nameOf(one)}: ${its.length} requests for try ${index + 1}, of which ${most} have a reason`]
+        : [];
+    });
     const overlapping = all.filter((request, at) => {
       const before = all[at - 1];
-      return before !== undefined && (before.closedAt === undefined || before.closedAt > request.at + feltMs);
+      return (
+        before !== undefined &&
+        (before.closedAt === undefined || before.closedAt > request.at + feltMs * diary.slowness)
+      );
     });
-    return [
-      ...(all.length > most ? [`${nameOf(one)}: ${all.length} requests, of which ${most} have a reason`] : []),
-      ...overlapping.map(() => `${nameOf(one)}: two requests of it at the same time`),
-    ];
+    return [...unpaid, ...overlapping.map(() => `${nameOf(one)}: two requests of it at the same time`)];
   });
+};
+
+/** Requests that the provider still answers although all clients are through: nobody reads what they cost. */
+const leaked = ({ asked, wanted }: Diary): ReadonlyArray<string> => {
+  const open = new Set(wanted.filter(({ isOver }) => !isOver).map(({ drawn }) => drawn.id));
+  return asked
+    .filter(({ closedAt, stream }) => closedAt === undefined && !open.has(stream))
+    .map(({ stream }) => `stream ${stream}: a request of it is open at the end`);
 };
 
 /**
@@ -128,10 +182,11 @@ const touched = (diary: Diary): ReadonlyArray<string> =>
       ),
   );
 
-const undecided = ({ leaseMs, left }: Diary): ReadonlyArray<string> =>
+const undecided = ({ leaseMs, left, slowness }: Diary): ReadonlyArray<string> =>
   left
     .filter(
-      ({ decidedAt, killedAt }) => (decidedAt ?? Number.POSITIVE_INFINITY) - killedAt > leaseMs + decidedAfterLeaseMs,
+      ({ decidedAt, killedAt }) =>
+        (decidedAt ?? Number.POSITIVE_INFINITY) - killedAt > (leaseMs + decidedAfterLeaseMs) * slowness,
     )
     .map(({ decidedAt, killedAt, run }) =>
       decidedAt === undefined ? `run ${run}: not decided` : `run ${run}: decided after ${decidedAt - killedAt} ms`,
@@ -181,9 +236,12 @@ export const judged = (diary: Diary): Verdict => {
     deadRuns: diary.left.length,
     latestMs: Math.max(0, ...decided),
     bars: [
+      { what: "what a play must have", found: missing(diary) },
       { what: "lost", found: lost(diary) },
+      { what: "told to ask no more without need", found: toldInVain(diary) },
       { what: "twice: text or a call at a client", found: damaged(diary) },
       { what: "twice: requests without a reason", found: twice(diary) },
+      { what: "requests open at the end", found: leaked(diary) },
       { what: "survivors' streams touched", found: touched(diary) },
       { what: `a dead gateway's run decided later than lease + 5 s`, found: undecided(diary) },
       { what: "runs without an end", found: stillOpen },

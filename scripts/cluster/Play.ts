@@ -2,6 +2,8 @@
  * Plays a cluster: a PostgreSQL of its own, gateways, a balancer, a provider with faults, clients, and every few seconds the end of a
  * gateway, which starts again.
  */
+import { Effect, Fiber } from "effect";
+import { Slowness } from "../kill/Slowness.ts";
 import * as Cluster from "../postgres/Cluster.ts";
 import * as Balancer from "./Balancer.ts";
 import { type Wanted, want } from "./Client.ts";
@@ -149,6 +151,8 @@ const played = async (options: Options, cluster: Cluster.Cluster): Promise<Diary
   const from = Date.now();
   const isOver = ending(options, gateways, crashes);
   const world: World = { options, gateways, deaths, kills: [], stops: [], crashes, wanted: new Map(), isOver };
+  const slowness = new Slowness();
+  const measuring = Effect.runFork(slowness.measured);
   const progress = setInterval(() => options.progress(progressOf(world, from)), progressMs);
   try {
     await playedOut(world, streams(options.seed), drawn, balancer);
@@ -156,7 +160,8 @@ const played = async (options: Options, cluster: Cluster.Cluster): Promise<Diary
     return {
       leaseMs: options.leaseMs,
       wanted: [...wanted.values()],
-      asked: provider.log,
+      // As they stand now: the end of the gateways closes what they have left open.
+      asked: provider.log.map((one) => ({ ...one })),
       kills,
       stops,
       left: deaths.left,
@@ -164,9 +169,11 @@ const played = async (options: Options, cluster: Cluster.Cluster): Promise<Diary
       crashes,
       versions: gateways.map(({ versions }) => versions),
       schema: { first, last: await deaths.schema() },
+      slowness: slowness.factor,
     };
   } finally {
     clearInterval(progress);
+    await Effect.runPromise(Fiber.interrupt(measuring));
     await deaths.close();
     await Promise.all(gateways.map((gateway) => gateway.kill()));
     balancer.close();

@@ -42,6 +42,7 @@ export const lines = (verdict: Verdict, diary: Diary): ReadonlyArray<string> => 
     ...rolledRows(verdict, diary),
     ["runs of dead gateways", verdict.deadRuns],
     ["the latest of them decided after", seconds(verdict.latestMs)],
+    ["times as slow as a quiet machine", diary.slowness.toFixed(1)],
     ...verdict.bars.map(({ found, what }) => [what, found.length] as const),
   ];
   const width = Math.max(...rows.map(([what]) => what.length));

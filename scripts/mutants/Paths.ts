@@ -10,6 +10,14 @@ const table = "test/paths/PathTable.test.ts";
 /** The mutants of `src/paths`. */
 export const mutants: ReadonlyArray<Mutant> = [
   {
+    name: "a request without a path waits for the host that the last one went to",
+    breaks: "a caller that rotates hosts is not held back by a dead one (issue 36)",
+    within: "next",
+    find: "if (isUp !== undefined) return isUp;",
+    replace: "if (isUp === scopes[0] && isUp !== undefined) return isUp;",
+    proofs: [{ test: "test/runtime/run/ReportedOrigins.test.ts", named: "none that is down" }],
+  },
+  {
     name: "a path that was never reached is waited for as an outage",
     breaks: "a wrong address fails within seconds",
     within: "unconnected",

@@ -6,6 +6,22 @@ import type { Mutant } from "./Mutant.ts";
 /** Mutants whose proofs stand in the tests of the record, the story, the page and the laws. */
 export const mutants: ReadonlyArray<Mutant> = [
   {
+    name: "a break of the attempt that completed the run counts as recovered",
+    breaks: "no run with one attempt was recovered (issue 36)",
+    within: "statusAt",
+    find: 'if (attempt < end.attempts) return "recovered";',
+    replace: 'return "recovered";',
+    proofs: [{ test: "test/story/Headlines.test.ts" }],
+  },
+  {
+    name: "a decision that stops says nothing of a tool whose outcome is unknown",
+    breaks: "an explanation never contradicts its facts (issue 36)",
+    within: "explain",
+    find: 'entry.action !== "auto_retry_once" && hasUnknownOutcome(known)',
+    replace: 'entry.action === "auto_retry_once" && hasUnknownOutcome(known)',
+    proofs: [{ test: "test/policy/ExplanationFacts.test.ts", named: "a cancel behind the end" }],
+  },
+  {
     name: "a seam that is told again moves the one on record",
     breaks: "what was proven stays (issue 13)",
     within: "joinedAt",

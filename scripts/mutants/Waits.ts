@@ -111,7 +111,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a process that has just begun takes every outage for a wrong address",
     breaks: "the record knows what was reached",
     within: "reachedByRecord",
-    find: "if (isAnswered) shared.paths.wasReached(scope.path);",
+    find: "if (isAnswered) shared.paths.wasReached(path);",
     replace: "",
     proofs: [{ test: deaths, named: "leaves it to be taken up" }],
   },

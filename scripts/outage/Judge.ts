@@ -59,6 +59,7 @@ export const judged = (diary: Diary): ReadonlyArray<Judgement> => {
       .map((it) => toldAsk(run, it)),
   );
   return [
+    count("what a world must have", missingOf(diary, runs), "of it is missing"),
     count("lost", lost, "runs"),
     count("effects twice", effects, "effects"),
     count("text twice", twice, "runs"),
@@ -68,6 +69,16 @@ export const judged = (diary: Diary): ReadonlyArray<Judgement> => {
     extra(runs),
     ...returnsOf(diary),
     count("requests inside of an announced wait", heldOnes(diary, runs), "requests"),
+  ];
+};
+
+/** A world in which no request was sent, or nothing went wrong, proves nothing. */
+const missingOf = ({ departures, refusals }: Diary, runs: ReadonlyArray<RunEntry>): ReadonlyArray<string> => {
+  const requests = runs.flatMap((run) => run.requests);
+  const hasTrouble = departures.length > 0 || refusals.length > 0 || requests.some(isBroken);
+  return [
+    ...(requests.length === 0 ? ["no run has sent a request"] : []),
+    ...(hasTrouble ? [] : ["no path was away, no provider refused and no response broke"]),
   ];
 };
 

@@ -51,7 +51,7 @@ export const attemptOf = (
 ): Stream.Stream<Part, ProviderError> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      if (asked.reports) (yield* AttemptPath)?.(served.line.way);
+      if (asked.reports) (yield* AttemptPath)?.({ id: `https://provider-${asked.path}`, way: served.line.way });
       const exchange = yield* Effect.acquireRelease(
         Effect.sync(() => new Exchange(served, asked, context)),
         (opened) => Effect.sync(() => opened.close()),

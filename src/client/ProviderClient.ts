@@ -145,7 +145,7 @@ type Parts<Id extends string> = readonly [Part<Id>, ...Array<Part<Id>>];
 /** Opens the exchange within the stream's scope and gives the pull that reads it. */
 const open = Effect.fnUntraced(function* <S, Id extends string>(transport: Transport, request: ProviderRequest<S, Id>) {
   const clock = yield* Clock.Clock;
-  yield* reportWay(transport, request.url);
+  yield* reportPath(transport, request.url);
   const origin = transport.origins.of(originOf(request.url));
   const telemetry = yield* transport.observe(originOf(request.url), origin);
   const exchange = yield* Effect.acquireRelease(
@@ -159,12 +159,10 @@ const open = Effect.fnUntraced(function* <S, Id extends string>(transport: Trans
   });
 });
 
-/** Tells the run how the path of its attempt can be asked, before anything is sent. */
-const reportWay = (transport: Transport, url: string | URL): Effect.Effect<void> =>
+/** Tells the run the path of its attempt, before anything is sent. */
+const reportPath = (transport: Transport, url: string | URL): Effect.Effect<void> =>
   Effect.map(AttemptPath, (report) => {
-    if (report === undefined || originOf(url) === "") return;
-    const { way } = pathTo(transport, url);
-    if (way !== undefined) report(way);
+    if (report !== undefined && originOf(url) !== "") report(pathTo(transport, url));
   });
 
 /** The pull that reads an exchange to its end. */

@@ -35,10 +35,10 @@ export interface PathWay {
   readonly dropIdle: () => void;
 }
 
-/** Tells the path of the attempt that runs how it can be asked. A transport calls it before it sends anything. */
-export type ReportWay = (way: PathWay) => void;
+/** Tells the attempt that runs which path its request takes, and how that can be asked. A transport calls it before it sends anything. */
+export type ReportPath = (path: Path) => void;
 
-/** What a transport below an attempt reports its way to; undefined where no run listens. */
-export const AttemptPath = Context.Reference<ReportWay | undefined>("effect-stream-recovery/AttemptPath", {
+/** The listener to which a transport below an attempt reports its path; undefined if no run listens. */
+export const AttemptPath = Context.Reference<ReportPath | undefined>("effect-stream-recovery/AttemptPath", {
   defaultValue: () => undefined,
 });

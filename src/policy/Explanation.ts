@@ -5,15 +5,18 @@
  * fixed phrases: never a message, a name or content that came from outside. A rejection keeps the provider's own kind: a bill
  * that is not paid is never a lost connection.
  */
-import type { AttemptFacts } from "../domain/AttemptFacts.ts";
+import { type AttemptFacts, fresh } from "../domain/AttemptFacts.ts";
 import type { Decision } from "../domain/Decision.ts";
 import { type Failure, isMalformed, type RejectedReason } from "../domain/Failure.ts";
 import * as FailureReading from "../domain/FailureReading.ts";
+import * as Json from "../domain/Json.ts";
 import type { SeamFault } from "../domain/SeamWords.ts";
+import { hasCutCall, hasUnknownOutcome, rowsOf } from "./CutCalls.ts";
 import { type RuleEntry, rules } from "./Rules.ts";
 
 /**
- * The sentence of a decision.
+ * The sentence of a decision. It contradicts none of the facts, and it never throws: a value that is not understood is
+ * described as unknown.
  *
  * @param decision what was decided
  * @param given the failure that it was decided on
@@ -21,20 +24,45 @@ import { type RuleEntry, rules } from "./Rules.ts";
  */
 export const explain = (decision: Decision, given: Failure, facts: AttemptFacts): string => {
   const failure = FailureReading.read(given);
-  const late = decision.rule === "already_complete" && !isMalformed(failure);
-  const happened = late ? "The answer had already ended when the stream failed" : whatHappened(failure, facts);
-  return `${happened}; ${whatIsDone(decision, failure, facts)}`;
+  const known = Json.record(facts) === undefined ? fresh : facts;
+  const { because, route, rule, wait_for } = Json.record(decision) === undefined ? noDecision : decision;
+  const late = rule === "already_complete" && !isMalformed(failure);
+  const happened = late ? `The answer had already ended when ${lateWords(failure)}` : whatHappened(failure, known);
+  const tools = () => toolSentence(known);
+  // A caller without types may bring a rule of a newer version.
+  const entry: RuleEntry | undefined = Object.hasOwn(rules, rule) ? rules[rule] : undefined;
+  if (entry === undefined) return `${happened}; ${tools()}`;
+  const parts = { because: Array.isArray(because) ? because : [], failure, facts: known, tools };
+  const said = typeof entry.sentence === "string" ? entry.sentence : entry.sentence(parts);
+  // An unknown outcome is never left out, whatever the rule is about. A retry keeps its tools, or none was left open.
+  const isUnsaid = entry.action !== "auto_retry_once" && hasUnknownOutcome(known) && !said.includes(outcomeUnknown);
+  const unknown = isUnsaid ? ` A tool had ${outcomeUnknown}.` : "";
+  return `${happened}; ${said}${unknown}${mannerOf(route, wait_for)}`;
 };
 
-const whatIsDone = ({ because, route, rule, wait_for }: Decision, failure: Failure, facts: AttemptFacts): string => {
-  const tools = () => toolSentence(facts);
-  // A caller without types may bring a rule of a newer version.
-  const entry: RuleEntry | undefined = rules[rule];
-  if (entry === undefined) return tools();
-  const said = typeof entry.sentence === "string" ? entry.sentence : entry.sentence({ because, failure, facts, tools });
-  const manner = route === "next" ? " It goes to the next route." : wait_for === undefined ? "" : ` ${waits[wait_for]}`;
-  return `${said}${manner}`;
+/** How a retry goes. */
+const mannerOf = (route: Decision["route"], waitFor: Decision["wait_for"]): string => {
+  if (route === "next") return " It goes to the next route.";
+  return waitFor !== undefined && Object.hasOwn(waits, waitFor) ? ` ${waits[waitFor]}` : "";
 };
+
+/** What the sentence of a tool of unknown outcome says in each rule. */
+const outcomeUnknown = "started and its outcome is not known";
+
+const noDecision: Partial<Decision> & Pick<Decision, "rule"> = { rule: "unknown_failure" };
+
+/** What came after the end of an answer. */
+const lateWords = (failure: Failure): string => {
+  if (failure.kind !== "cancelled") return "the stream failed";
+  return lateCancels[failure.by];
+};
+
+const lateCancels = {
+  user: "the user cancelled",
+  lifecycle: "the session was closed",
+  caller: "the program around it interrupted it",
+  provider: "the model provider cancelled it",
+} as const;
 
 /** What a retry waits for before it goes. */
 const waits = {
@@ -61,15 +89,17 @@ const coded: ReadonlyMap<string, string> = new Map([
 
 const sentenceCase = (words: string): string => words.replace(/^./, (letter) => letter.toUpperCase());
 
-const whatHappened = (failure: Failure, { delivery, progress, shown }: AttemptFacts): string => {
+const whatHappened = (failure: Failure, facts: AttemptFacts): string => {
+  const { delivery, progress, shown } = facts;
   const words = codedWords(failure);
   if (words !== undefined) return sentenceCase(words);
-  // Facts may be given in part: what was shown has come.
-  const isEmpty = progress === "none" && shown === "nothing";
+  // Facts may be given in part: what was shown has come, and so has a call.
+  const isEmpty = progress === "none" && shown === "nothing" && rowsOf(facts).length === 0;
+  const hasContent = progress === "reasoning" || progress === "output" || shown === "reasoning" || shown === "text";
   switch (failure.kind) {
     case "transport":
       // A request of which nothing was sent has lost no connection.
-      return failure.operation === "connect" || delivery === "not_sent"
+      return !hasContent && (failure.operation === "connect" || delivery === "not_sent")
         ? "The connection to the model provider could not be made"
         : "The connection to the model provider was lost";
     case "truncated":
@@ -77,7 +107,8 @@ const whatHappened = (failure: Failure, { delivery, progress, shown }: AttemptFa
         ? "The model provider's response had nothing in it"
         : "The model's answer ended early, without the provider's end marker";
     case "stalled":
-      return stalls[failure.clock];
+      // The clocks before the first content do not fit an answer that has some.
+      return stalls[hasContent && isBeforeContent(failure.clock) ? "idle" : failure.clock];
     case "rate_limited":
       return "The model provider limits the rate of requests";
     case "overloaded":
@@ -135,6 +166,8 @@ const stalls = {
   run: "The run took longer than its limit",
 } as const;
 
+const isBeforeContent = (clock: keyof typeof stalls): boolean => clock === "connect" || clock === "first_progress";
+
 const cancels = {
   user: "The answer was cancelled by the user",
   lifecycle: "The session was closed",
@@ -156,12 +189,9 @@ const rejections: Readonly<Record<RejectedReason, string>> = {
 const withStatus = (failure: Failure): string => (failure.status === undefined ? "" : ` (status ${failure.status})`);
 
 const toolSentence = (facts: AttemptFacts): string => {
-  if (facts.tools.some((row) => row.phase === "dispatched" || row.phase === "outcome_unknown")) {
-    return "A tool had started and its outcome is not known.";
-  }
-  if (facts.tools.some((row) => row.phase === "settled")) return "A tool has run.";
-  if (facts.tools.some((row) => row.executor === "provider")) return "The provider had begun to run a tool of its own.";
-  return facts.tools.length === 0
-    ? "No tool was called."
-    : "A tool had been called; whether it ran is not proven here.";
+  const rows = rowsOf(facts);
+  if (hasCutCall(facts)) return `A tool had ${outcomeUnknown}.`;
+  if (rows.some((row) => row.phase === "settled")) return "A tool has run.";
+  if (rows.some((row) => row.executor === "provider")) return "The provider had begun to run a tool of its own.";
+  return rows.length === 0 ? "No tool was called." : "A tool had been called; whether it ran is not proven here.";
 };

@@ -9,6 +9,7 @@ import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import type { Rule } from "../domain/Decision.ts";
 import { type Failure, isMalformed } from "../domain/Failure.ts";
 import type { AttemptMode } from "../domain/RunFacts.ts";
+import { hasCutCall } from "./CutCalls.ts";
 import type { Situation } from "./Situation.ts";
 
 /** What a sentence may be made of: kinds and counts, never a name or a text that came from outside. */
@@ -157,7 +158,10 @@ export const rules = {
     action: "auto_retry_once",
     mode: "continue",
     because: (s) => settledFacts(s),
-    sentence: "the tools that ran are finished, and the answer goes on from their results. No tool runs again.",
+    sentence: ({ facts }) =>
+      hasCutCall(facts)
+        ? "the answer goes on from the results of the tools that finished. A tool that changes nothing had not finished and may run again."
+        : "the tools that ran are finished, and the answer goes on from their results. No tool runs again.",
   },
   tool_ran: {
     action: "ask_user",
@@ -169,7 +173,10 @@ export const rules = {
     action: "auto_retry_once",
     mode: "continue",
     because: (s) => textFacts(s),
-    sentence: "the text that was shown was finished, and the answer goes on after it. Nothing is repeated.",
+    sentence: ({ facts }) =>
+      hasCutCall(facts)
+        ? "the text that was shown was finished, and the answer goes on after it. A tool that changes nothing had not finished and may run again."
+        : "the text that was shown was finished, and the answer goes on after it. Nothing is repeated.",
   },
   continue_text: {
     action: "auto_retry_once",

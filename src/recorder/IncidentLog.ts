@@ -54,9 +54,11 @@ export const settledBy = (
   incidents: ReadonlyArray<RunIncident>,
 ): ReadonlyArray<RunIncident> => (end === undefined ? incidents : settle(incidents, end));
 
-const statusAt = ({ id, status }: RunIncident, end: RunEnd): RunIncident["status"] => {
+const statusAt = ({ attempt, decision, id, status }: RunIncident, end: RunEnd): RunIncident["status"] => {
   if (id === end.incident) return "final";
   if (status !== "open" && status !== "acted_on") return status;
-  if (end.state === "completed") return "recovered";
-  return status === "open" ? "superseded" : status;
+  if (end.state !== "completed") return status === "open" ? "superseded" : status;
+  if (attempt < end.attempts) return "recovered";
+  // The attempt that completed the run broke after its end marker. No later attempt recovered it.
+  return decision.action === "do_not_retry" ? "final" : "superseded";
 };

@@ -2,6 +2,8 @@
  * Says what became of a cancel: who cancelled the run, or why nobody did.
  */
 import { openQuestion, type RunRecord } from "../recorder/RunRecord.ts";
+import { endWord, isCancelled } from "./RunStatus.ts";
+import { unknownWords } from "./UnknownOutcomes.ts";
 
 /** What became of a cancel, as `RunCancel` gives it. */
 export interface CancelTold {
@@ -35,9 +37,13 @@ const now = (record: RunRecord): string => {
     return openQuestion(record) === undefined
       ? "Its end is not on record yet."
       : "Its end is not on record yet, and its question is still open.";
-  return record.end.reason === "user_cancelled"
+  return record.end.reason === "user_cancelled" || isCancelled(record)
     ? `It has ended: ${endOf(record)}.`
     : `It ended first: ${endOf(record)}.`;
 };
 
-const endOf = ({ end }: RunRecord): string => (end === undefined ? "without a word" : `${end.state} (${end.reason})`);
+const endOf = (record: RunRecord): string => {
+  if (record.end === undefined) return "without a word";
+  const unknown = unknownWords(record);
+  return `${endWord(record, record.end)}${unknown === undefined ? "" : `; ${unknown}`}`;
+};

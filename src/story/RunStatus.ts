@@ -1,11 +1,22 @@
 /**
  * Says in one word how a run stands.
  */
+import type { Evidence, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
+import { isOutcomeOpen } from "./UnknownOutcomes.ts";
 import type { Tone } from "./Words.ts";
 
 /** How a run stands. `orphan`: its process is gone, and what that means is not decided. */
-export type RunStatus = "asking" | "orphan" | "parked" | "interrupted" | "live" | "recovered" | "completed" | "stopped";
+export type RunStatus =
+  | "asking"
+  | "orphan"
+  | "parked"
+  | "interrupted"
+  | "live"
+  | "recovered"
+  | "completed"
+  | "cancelled"
+  | "stopped";
 
 /** The word, the mark and the colour of a status, and the title of the end of its story. */
 export const runStatuses: Readonly<
@@ -18,6 +29,7 @@ export const runStatuses: Readonly<
   live: { word: "running", mark: "▸", tone: "run", title: "It is running" },
   recovered: { word: "recovered", mark: "✓", tone: "good", title: "The end" },
   completed: { word: "completed", mark: "✓", tone: "quiet", title: "The end" },
+  cancelled: { word: "cancelled", mark: "■", tone: "bad", title: "The end" },
   stopped: { word: "stopped", mark: "■", tone: "bad", title: "The end" },
 };
 
@@ -30,6 +42,7 @@ const none: ReadonlySet<string> = new Set();
  */
 export const statusOf = (record: RunRecord, orphans: ReadonlySet<string> = none): RunStatus => {
   if (record.end?.state === "stopped") return "stopped";
+  if (isCancelled(record)) return "cancelled";
   if (record.end !== undefined) return hasRecovered(record) ? "recovered" : "completed";
   if (record.state === "asking") return "asking";
   if (orphans.has(record.run_id)) return "orphan";
@@ -37,6 +50,33 @@ export const statusOf = (record: RunRecord, orphans: ReadonlySet<string> = none)
   return record.parked === "interrupted" ? "interrupted" : "parked";
 };
 
-/** Whether a run broke and was completed all the same. */
-export const hasRecovered = ({ end, incidents }: RunRecord): boolean =>
-  end?.state === "completed" && incidents.some(({ status }) => status === "recovered");
+/** Whether a run broke and a later attempt completed it. */
+export const hasRecovered = (record: RunRecord): boolean => {
+  const { end, incidents } = record;
+  if (end?.state !== "completed" || isCancelled(record)) return false;
+  return incidents.some((incident) => incidentStatus(incident, end) === "recovered");
+};
+
+/** The status of an incident. Earlier releases stored `recovered` for the attempt that completed the run, too. */
+export const incidentStatus = ({ attempt, status }: RunIncident, end: RunEnd | undefined): RunIncident["status"] =>
+  status === "recovered" && end !== undefined && attempt >= end.attempts ? "final" : status;
+
+/**
+ * Whether the user cancelled a run whose response was whole while a tool of it ran. Without a running tool such a cancel
+ * changes nothing, for example if a client closes its socket after the end marker.
+ */
+export const isCancelled = ({ attempts, end, evidence, incidents }: RunRecord): boolean => {
+  if (end?.state !== "completed") return false;
+  if (!attempts.some(({ facts }) => facts.tools.some(isOutcomeOpen))) return false;
+  // A cancel after the end of the run has no incident: its evidence says who cancelled.
+  return [...evidence.first, ...evidence.last].some(isUsersCancel) || incidents.some(isByUser);
+};
+
+const isUsersCancel = ({ detail, event }: Evidence): boolean => event === "cancel" && detail === "user";
+
+const isByUser = ({ failure, run }: RunIncident): boolean =>
+  run.user_cancelled || (failure.kind === "cancelled" && failure.by === "user");
+
+/** The end of a run: `completed (tool_use)`. */
+export const endWord = (record: RunRecord, end: RunEnd): string =>
+  isCancelled(record) ? "cancelled (user_cancelled)" : `${end.state} (${end.reason})`;

@@ -4,8 +4,10 @@
  */
 import type { AttemptRecord, CallRecord, QuestionRecord, RunRecord } from "../recorder/RunRecord.ts";
 import { flowedOnOf, flowedOnWords } from "./FlowedOn.ts";
+import { endWord, isCancelled } from "./RunStatus.ts";
 import { charactersOf, evidenceOf } from "./SeamWords.ts";
 import { lasting, often } from "./Times.ts";
+import { unknownWords } from "./UnknownOutcomes.ts";
 import { answerers, modelName, modes, parkings, type Tone, witnesses } from "./Words.ts";
 
 /** One step. */
@@ -131,14 +133,11 @@ const endSteps = (record: RunRecord): ReadonlyArray<RunStep> => {
   ];
 };
 
-const ownEndSteps = ({ end, started_at }: RunRecord): ReadonlyArray<RunStep> =>
-  end === undefined
-    ? []
-    : [
-        {
-          key: "end",
-          at: end.at,
-          text: `${end.state} (${end.reason}) after ${lasting(Math.max(0, end.at - started_at))}`,
-          tone: end.state === "completed" ? "good" : "bad",
-        },
-      ];
+const ownEndSteps = (record: RunRecord): ReadonlyArray<RunStep> => {
+  const { end, started_at } = record;
+  if (end === undefined) return [];
+  const unknown = unknownWords(record);
+  const after = `${endWord(record, end)} after ${lasting(Math.max(0, end.at - started_at))}`;
+  const tone = end.state === "completed" && !isCancelled(record) ? "good" : "bad";
+  return [{ key: "end", at: end.at, text: unknown === undefined ? after : `${after}; ${unknown}`, tone }];
+};

@@ -3,7 +3,7 @@
  *
  * It has facts, lengths and labels, as the record has, and the words for a person. A renderer adds layout and nothing else.
  */
-import type { Evidence, RunIncident } from "../domain/RunIncident.ts";
+import type { Evidence, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import {
   type AttemptRecord,
   type CallRecord,
@@ -15,7 +15,7 @@ import { amounts, known } from "./FactWords.ts";
 import { failureWord, stopWords, unjoined } from "./FailureWords.ts";
 import { flowedOnOf, flowedOnWords } from "./FlowedOn.ts";
 import { incidentOf } from "./Question.ts";
-import { type RunStatus, statusOf } from "./RunStatus.ts";
+import { incidentStatus, isCancelled, type RunStatus, statusOf } from "./RunStatus.ts";
 import { attemptsOf } from "./RunSummary.ts";
 import { tokensOf, tokenWords } from "./RunTokens.ts";
 import {
@@ -28,6 +28,7 @@ import {
   type TextPiece,
 } from "./SeamWords.ts";
 import { counted, lasting, often } from "./Times.ts";
+import { unknownWords } from "./UnknownOutcomes.ts";
 import {
   actions,
   answerers,
@@ -65,6 +66,8 @@ export interface RunStory {
   readonly end: string | undefined;
   /** Why it stopped, without a capital; undefined where its end says all of it. */
   readonly why: string | undefined;
+  /** The tools whose outcome is not known, without a capital; undefined if there is none. `end` and `head` say it too. */
+  readonly unknown: string | undefined;
 }
 
 /** How an attempt ended. */
@@ -152,6 +155,7 @@ export interface CallStory {
 export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<string>): RunStory => {
   const lasted = Math.max(0, (record.end?.at ?? now) - record.started_at);
   const spent = tokenWords(tokensOf(record));
+  const unknown = unknownWords(record);
   const incidents = record.incidents.map((incident) => incidentStory(incident, record));
   const answers = record.questions.filter((it) => it !== openQuestion(record)).map((it) => answerStory(it, record));
   return {
@@ -162,6 +166,7 @@ export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<s
       ...(spent === undefined ? [] : [spent]),
       ...(record.resumes === 0 ? [] : [`taken over ${often(record.resumes)}`]),
       ...(record.policy === undefined ? [] : [`policy ${record.policy}`]),
+      ...(unknown === undefined || record.end !== undefined ? [] : [unknown]),
     ],
     omitted: [
       ...(record.attempts_omitted === 0 ? [] : [counted(record.attempts_omitted, "earlier attempt")]),
@@ -181,7 +186,8 @@ export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<s
     answers,
     calls: record.calls.map((call) => callStory(call, record)),
     end: endSentence(record, lasted),
-    why: record.end === undefined ? undefined : stopWords(record, record.end),
+    why: record.end === undefined ? undefined : whyOf(record, record.end),
+    unknown,
   };
 };
 
@@ -240,7 +246,7 @@ export const retryWords = ({ decision }: RunIncident): string | undefined => {
 };
 
 const incidentStory = (incident: RunIncident, record: RunRecord): IncidentStory => {
-  const { answer, attempt, decision, failure, id, policy, status } = incident;
+  const { answer, attempt, decision, failure, id, policy } = incident;
   const isAnew = record.incidents.some((it) => it.attempt === attempt && it !== incident && it.at <= incident.at);
   const waits = openQuestion(record)?.incident === id;
   const answered = answer === undefined ? "" : ` The answer was “${choices[answer].title}”.`;
@@ -254,7 +260,7 @@ const incidentStory = (incident: RunIncident, record: RunRecord): IncidentStory 
     refusal: decision.action === "ask_user" ? refusalOf(evidenceOf(record, attempt)) : undefined,
     next: retryWords(incident),
     policy: record.policy === undefined || policy === record.policy ? undefined : policy,
-    became: waits ? "It waits for an answer." : `${incidentStatuses[status]}${answered}`,
+    became: waits ? "It waits for an answer." : `${incidentStatuses[incidentStatus(incident, record.end)]}${answered}`,
   };
 };
 
@@ -284,11 +290,18 @@ const callStory = (call: CallRecord, record: RunRecord): CallStory => {
   };
 };
 
+const whyOf = (record: RunRecord, end: RunEnd): string | undefined =>
+  isCancelled(record)
+    ? `the response was complete (${end.reason}), and the user cancelled while a tool was running`
+    : stopWords(record, end);
+
 const endSentence = (record: RunRecord, lasted: number): string | undefined => {
   const { end } = record;
   if (end === undefined) return undefined;
-  const why = stopWords(record, end);
-  const what = end.state === "completed" ? `Completed (${end.reason})` : `Stopped by ${end.reason}`;
+  const why = whyOf(record, end);
+  const how = end.state === "completed" ? `Completed (${end.reason})` : `Stopped by ${end.reason}`;
+  const what = isCancelled(record) ? "Cancelled" : how;
   const stopped = `${what} after ${counted(end.attempts, "attempt")} and ${lasting(lasted)}${why === undefined ? "" : `: ${why}`}.`;
-  return flowedOnOf(record) === undefined ? stopped : `${stopped} ${capital(flowedOnWords)}.`;
+  const more = [unknownWords(record), flowedOnOf(record) === undefined ? undefined : flowedOnWords];
+  return [stopped, ...more.flatMap((it) => (it === undefined ? [] : [`${capital(it)}.`]))].join(" ");
 };

@@ -6,8 +6,9 @@ import type { Prices } from "../domain/Prices.ts";
 import type { SeamProof } from "../domain/SeamWords.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import { openQuestionOf } from "./Question.ts";
-import { type RunStatus, statusOf } from "./RunStatus.ts";
+import { incidentStatus, isCancelled, type RunStatus, statusOf } from "./RunStatus.ts";
 import { type RunTokens, tokensOf } from "./RunTokens.ts";
+import { unknownOutcomes } from "./UnknownOutcomes.ts";
 
 /** One run in a few words, as `runs list --json` prints it. */
 export interface RunSummary {
@@ -16,7 +17,7 @@ export interface RunSummary {
   readonly started_at: number;
   readonly provider: string;
   readonly model?: string;
-  readonly standing: Exclude<RunStatus, "recovered" | "interrupted">;
+  readonly standing: Exclude<RunStatus, "recovered" | "interrupted" | "cancelled">;
   readonly attempts: number;
   readonly incidents: number;
   /** How often a process took the run over. */
@@ -26,6 +27,8 @@ export interface RunSummary {
   readonly tokens: RunTokens;
   /** Where its text went on behind what was shown, oldest first; left out where it did not. */
   readonly seams?: ReadonlyArray<{ readonly attempt: number; readonly at: number; readonly proof: SeamProof }>;
+  /** Tools that may have changed something and whose outcome is not known; left out if there is none. */
+  readonly unknown_outcomes?: ReadonlyArray<string>;
   readonly question?: {
     readonly revision: number;
     readonly rule: Rule;
@@ -49,15 +52,27 @@ export const summaryOf = (record: RunRecord, orphans: ReadonlySet<string>, price
     started_at: record.started_at,
     provider: record.provider.id,
     ...(model === undefined ? {} : { model }),
-    standing: status === "recovered" ? "completed" : status === "interrupted" ? "parked" : status,
+    standing: standingOf(status),
     attempts: attemptsOf(record),
     incidents: record.incidents.length + record.incidents_omitted,
     resumes: record.resumes,
     outcome: outcomeOf(record, orphans),
     tokens: tokensOf(record, prices),
     ...seamsOf(record),
+    ...unknownOf(record),
     ...questionOf(record),
   };
+};
+
+const standingOf = (status: RunStatus): RunSummary["standing"] => {
+  if (status === "recovered") return "completed";
+  if (status === "cancelled") return "stopped";
+  return status === "interrupted" ? "parked" : status;
+};
+
+const unknownOf = (record: RunRecord): Pick<RunSummary, "unknown_outcomes"> => {
+  const tools = unknownOutcomes(record);
+  return tools.length === 0 ? {} : { unknown_outcomes: tools };
 };
 
 const seamsOf = ({ attempts }: RunRecord): Pick<RunSummary, "seams"> => {
@@ -93,8 +108,10 @@ const outcomeOf = (record: RunRecord, orphans: ReadonlySet<string>): string => {
   const { end, incidents, parked, questions } = record;
   const rule = lastRuleOf(record);
   if (end?.state === "stopped") return end.reason;
+  if (isCancelled(record)) return "user_cancelled";
   if (end?.state === "completed") {
-    return incidents.findLast(({ status }) => status === "recovered")?.decision.rule ?? rule ?? "-";
+    const recovered = incidents.findLast((incident) => incidentStatus(incident, end) === "recovered");
+    return recovered?.decision.rule ?? rule ?? "-";
   }
   if (record.state === "asking") return questions.at(-1)?.rule ?? rule ?? "-";
   if (parked === "answered") return `answered ${questions.at(-1)?.answer ?? ""}, to resume`;

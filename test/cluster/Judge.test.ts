@@ -42,7 +42,16 @@ const broken = tried({ outcome: "broken", text: "1.0 ", calls: [], said: "aborte
 const refused = tried({ outcome: "broken", status: 503, run: undefined, text: "", calls: [], said: "closing" });
 const kill = { at: 2_000, goneAt: 2_010, node: 0, life: 1 };
 
-const diary = (more: Partial<Diary> = {}): Diary => ({
+/** A stream whose gateway was killed in the moment in which it was whole: in each diary, so that something happens in each. */
+const met: Drawn = { ...drawn, id: 2 };
+const metBy = { ...kill, node: 2 };
+const whole2 = wanted(
+  [tried({ place: { node: 2, life: 1 }, run: "gw_met", text: textOf(met), calls: [argumentsOf(met)] })],
+  met,
+);
+
+/** A diary in which nothing happens beside what is given. */
+const bare = (more: Partial<Diary> = {}): Diary => ({
   leaseMs: 3_000,
   wanted: [wanted([tried()])],
   asked: [asked()],
@@ -53,8 +62,31 @@ const diary = (more: Partial<Diary> = {}): Diary => ({
   crashes: [],
   versions: [["newer"], ["newer"]],
   schema: { first: 6, last: 6 },
+  slowness: 1,
   ...more,
 });
+
+/** Its gateway was killed before it sent anything. */
+const killedFirst = tried({
+  outcome: "broken",
+  status: undefined,
+  run: undefined,
+  text: "",
+  calls: [],
+  said: "aborted",
+});
+const told = tried({ outcome: "told", status: 409, run: undefined, text: "", calls: [], said: "no" });
+
+const diary = (more: Partial<Diary> = {}): Diary => {
+  const { asked: all, kills, remains, wanted: streams, ...rest } = bare(more);
+  return {
+    ...rest,
+    wanted: [...streams, whole2],
+    asked: [...all, asked({ stream: met.id })],
+    kills: [...kills, metBy],
+    remains: { ...remains, runs: new Set([...remains.runs, "gw_met"]) },
+  };
+};
 
 const brokenBars = (it: Diary): ReadonlyArray<string> =>
   judged(it).bars.flatMap(({ found, what }) => (found.length > 0 ? [what] : []));
@@ -69,7 +101,7 @@ describe("the judge of a cluster", () => {
       left: [{ run: "gw_1", killedAt: 2_000, decidedAt: 9_900 }],
     });
     assert.deepStrictEqual(brokenBars(again), []);
-    assert.deepInclude(judged(again), { streamsBroken: 1, recovered: 1, whole: 1, deadRuns: 1, latestMs: 7_900 });
+    assert.deepInclude(judged(again), { streamsBroken: 1, recovered: 1, whole: 2, deadRuns: 1, latestMs: 7_900 });
   });
 
   const cases: ReadonlyArray<readonly [string, Partial<Diary>, string]> = [
@@ -92,9 +124,53 @@ describe("the judge of a cluster", () => {
       "twice: requests without a reason",
     ],
     [
+      "a second payment behind a try that was killed before its request was sent",
+      {
+        wanted: [wanted([killedFirst, tried({ from: 3_000, to: 6_000, place: { node: 1, life: 1 } })])],
+        kills: [kill],
+        asked: [asked({ at: 3_100, closedAt: 4_000 }), asked({ at: 4_500, closedAt: 6_000 })],
+      },
+      "twice: requests without a reason",
+    ],
+    [
+      "a payment for a try that no gateway took",
+      {
+        wanted: [wanted([{ ...killedFirst, place: undefined }, tried({ from: 3_000, to: 6_000 })])],
+        asked: [asked({ at: 1_500, closedAt: 2_000 }), asked({ at: 3_100, closedAt: 6_000 })],
+      },
+      "twice: requests without a reason",
+    ],
+    [
+      "a call that was handed over in a broken try, and again in a whole one",
+      {
+        wanted: [wanted([tried({ outcome: "broken", said: "aborted" }), tried({ from: 3_000, to: 4_000 })])],
+        kills: [kill],
+        asked: [asked(), asked({ at: 3_000, closedAt: 4_000 })],
+      },
+      "twice: text or a call at a client",
+    ],
+    [
+      "a provider's request that is open at the end",
+      { asked: [asked({ closedAt: undefined })] },
+      "requests open at the end",
+    ],
+    [
+      "a client that is told to ask no more although nothing had broken",
+      { wanted: [wanted([told])] },
+      "told to ask no more without need",
+    ],
+    [
+      "too many clients that are told to ask no more",
+      {
+        wanted: [1, 3].map((id) => wanted([{ ...broken, text: "" }, told], { id, kind: "cut" })),
+        asked: [1, 3].map((stream) => asked({ stream, isFault: true })),
+      },
+      "told to ask no more without need",
+    ],
+    [
       "two requests at the same time",
       {
-        wanted: [wanted([broken, tried()])],
+        wanted: [wanted([broken, tried({ from: 3_000, to: 4_000 })])],
         kills: [kill],
         asked: [asked({ closedAt: 30_000 }), asked({ at: 5_000, closedAt: 6_000 })],
       },
@@ -102,7 +178,11 @@ describe("the judge of a cluster", () => {
     ],
     [
       "a response that broke at a gateway that lived",
-      { wanted: [wanted([broken, tried()])], kills: [{ ...kill, node: 1 }], asked: [asked(), asked({ at: 3_000 })] },
+      {
+        wanted: [wanted([broken, tried({ from: 3_000, to: 4_000 })])],
+        kills: [{ ...kill, node: 1 }],
+        asked: [asked(), asked({ at: 3_000 })],
+      },
       "survivors' streams touched",
     ],
     [
@@ -123,7 +203,11 @@ describe("the judge of a cluster", () => {
     ],
     [
       "a response that broke at a gateway that was told to end",
-      { wanted: [wanted([broken, tried()])], stops: [kill], asked: [asked(), asked({ at: 3_000 })] },
+      {
+        wanted: [wanted([broken, tried({ from: 3_000, to: 4_000 })])],
+        stops: [kill],
+        asked: [asked(), asked({ at: 3_000 })],
+      },
       "survivors' streams touched",
     ],
     [
@@ -142,6 +226,56 @@ describe("the judge of a cluster", () => {
       assert.include(lines(verdict, diary(more)).join("\n"), `${bar}:\n  `);
     });
   }
+
+  const nothing: ReadonlyArray<readonly [string, Diary, ReadonlyArray<string>]> = [
+    [
+      "no load",
+      bare({ wanted: [], asked: [], kills: [kill] }),
+      [
+        "no client wanted a stream",
+        "the provider was never asked",
+        "no client has a whole stream",
+        "no gateway ended while it had a response",
+      ],
+    ],
+    ["no end of a gateway", bare(), ["no gateway ended", "no gateway ended while it had a response"]],
+    [
+      "ends of idle gateways alone",
+      bare({ kills: [{ ...kill, node: 1 }] }),
+      ["no gateway ended while it had a response"],
+    ],
+    [
+      "no whole stream",
+      bare({ wanted: [wanted([told])], kills: [kill], asked: [asked({ isFault: true })] }),
+      ["no client has a whole stream"],
+    ],
+  ];
+  for (const [what, play, found] of nothing)
+    it(`finds that a play with ${what} proves nothing`, () => {
+      const verdict = judged(play);
+      assert.isFalse(holds(verdict));
+      assert.deepStrictEqual(verdict.bars.find((bar) => bar.what === "what a play must have")?.found, found);
+    });
+
+  it("gives a busy machine more time, by the measured factor, and a quiet one no more", () => {
+    const late = { left: [{ run: "gw_1", killedAt: 0, decidedAt: 15_000 }] };
+    assert.deepStrictEqual(brokenBars(diary({ ...late, slowness: 2 })), []);
+    assert.deepStrictEqual(brokenBars(diary({ ...late, slowness: 1.5 })), [
+      "a dead gateway's run decided later than lease + 5 s",
+    ]);
+    const felt = (slowness: number) =>
+      diary({
+        wanted: [wanted([broken, tried({ from: 9_000, to: 10_000, place: { node: 1, life: 1 } })])],
+        asked: [asked(), asked({ at: 9_000, closedAt: 10_000 })],
+        kills: [{ ...kill, at: 7_000, goneAt: 7_010 }],
+        slowness,
+      });
+    assert.deepStrictEqual(brokenBars(felt(2)), []);
+    assert.deepStrictEqual(brokenBars(felt(1)), ["survivors' streams touched"]);
+    // A decision that never comes is too late on any machine.
+    const never = { left: [{ run: "gw_1", killedAt: 0, decidedAt: undefined }], slowness: 100 };
+    assert.deepStrictEqual(brokenBars(diary(never)).length, 1);
+  });
 
   it("lets a gateway that was told to end take no more requests, and counts what came whole from each version", () => {
     const [before, after] = [
@@ -174,7 +308,8 @@ describe("the judge of a cluster", () => {
   });
 
   it("lets the provider's own cut break one response of its stream, and no second one", () => {
-    const whole = tried({ calls: [] });
+    const whole = tried({ from: 5_000, to: 6_000, calls: [] });
+    const brokenAgain = { ...broken, from: 3_000, to: 4_000 };
     const requests = [
       asked({ isFault: true }),
       asked({ at: 3_000, closedAt: 4_000 }),
@@ -183,7 +318,7 @@ describe("the judge of a cluster", () => {
     const once = diary({ wanted: [wanted([broken, whole], { kind: "cut" })], asked: requests.slice(0, 2) });
     assert.deepStrictEqual(brokenBars(once), []);
     assert.strictEqual(judged(once).brokenByProvider, 1);
-    const twice = diary({ wanted: [wanted([broken, broken, whole], { kind: "cut" })], asked: requests });
+    const twice = diary({ wanted: [wanted([broken, brokenAgain, whole], { kind: "cut" })], asked: requests });
     assert.deepStrictEqual(brokenBars(twice), ["survivors' streams touched"]);
   });
 });

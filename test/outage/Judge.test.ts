@@ -29,6 +29,8 @@ const diaryOf = (change: (run: RunEntry, diary: Diary) => void, may?: Spendable)
   run.requests.push(sent(0));
   run.end = "whole";
   run.to = 5_000;
+  // Some trouble, on a path that no run goes by: a world without any proves nothing.
+  diary.departures.push({ path: 9, at: 0 });
   change(run, diary);
   return diary;
 };
@@ -46,6 +48,19 @@ describe("The judge of outages", () => {
       run.requests.splice(0, 1, sent(0, { cut: "broke" }), sent(100));
     });
     assert.isTrue(holds(judged(diary)));
+  });
+
+  it("finds that a world without requests, or without trouble, proves nothing", () => {
+    const name = "what a world must have";
+    assert.deepStrictEqual(
+      broken((run) => void run.requests.splice(0)),
+      [name],
+    );
+    assert.deepStrictEqual(
+      broken((_, diary) => void diary.departures.splice(0)),
+      [name],
+    );
+    assert.isFalse(holds(judged(new Diary())));
   });
 
   it("finds a run that was lost, or never ended", () => {
@@ -139,7 +154,7 @@ describe("The judge of outages", () => {
     });
 
     it("finds one about a request that was never sent", () => {
-      assert.deepStrictEqual(asks({ refusals: 0, breaks: 0 }, []), needless);
+      assert.deepStrictEqual(asks({ refusals: 0, breaks: 0 }, []), ["what a world must have", ...needless]);
     });
 
     it("finds one that what was shown is the only reason for", () => {

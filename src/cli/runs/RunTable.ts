@@ -95,9 +95,13 @@ const cells = (
     { text: String(run.attempts) },
     ...(columns.tokens ? [{ text: tokenCell(run.tokens) }] : []),
     ...(columns.cost ? [{ text: costCell(run.tokens) }] : []),
-    { text: `${run.outcome}${seamsText(run.seams ?? [])}` },
+    { text: `${run.outcome}${seamsText(run.seams ?? [])}${unknownText(run)}` },
   ];
 };
+
+/** The tools whose outcome is not known: `, bash unknown`. An open question says it in its own words. */
+const unknownText = ({ question, unknown_outcomes: tools }: RunSummary): string =>
+  tools === undefined || question !== undefined ? "" : `, ${tools.join(", ")} unknown`;
 
 /** Where its text went on: `, joined after 412 characters`. */
 const seamsText = (seams: NonNullable<RunSummary["seams"]>): string => {

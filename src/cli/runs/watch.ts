@@ -6,6 +6,7 @@ import { Argument, Command, Flag } from "effect/cli";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { isCancelled } from "../../story/RunStatus.ts";
 import { type RunStep, runSteps } from "../../story/RunSteps.ts";
 import { clockHere } from "../../story/Times.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
@@ -77,6 +78,7 @@ export const watchOne = Effect.fn("cli.runs.watchOne")(function* (id: string, wa
   if (record.end.state === "stopped") {
     return yield* failing("runs watch")("negative", `${record.run_id} was stopped by ${record.end.reason}`);
   }
+  if (isCancelled(record)) return yield* failing("runs watch")("negative", `${record.run_id} was cancelled`);
 });
 
 /** Follows the newest runs until it is interrupted. What is on record when it starts is not told again. */

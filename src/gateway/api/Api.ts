@@ -89,8 +89,12 @@ export const RunSummary = Schema.Struct({
   parked: Schema.optionalKey(Parked),
   attempts: Schema.Natural,
   incidents: Schema.Natural,
-  /** Whether it broke and was completed. */
+  /** Whether it broke and a later attempt completed it. */
   recovered: Schema.Boolean,
+  /** The user cancelled it while a tool ran, although its response was whole. */
+  cancelled: Schema.optionalKey(Schema.Literal(true)),
+  /** Tools that may have changed something and whose outcome is not known. */
+  unknown_outcomes: Schema.optionalKey(Schema.Array(Label)),
   /** The rule of its newest decision. */
   rule: Schema.optionalKey(Rule),
   retry_of: Schema.optionalKey(Label),

@@ -14,8 +14,9 @@ import * as RunCancel from "../../runtime/crash/RunCancel.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { cancelWords } from "../../story/CancelWords.ts";
 import { openQuestionOf } from "../../story/Question.ts";
-import { hasRecovered } from "../../story/RunStatus.ts";
+import { hasRecovered, isCancelled } from "../../story/RunStatus.ts";
 import { attemptsOf, lastRuleOf } from "../../story/RunSummary.ts";
+import { unknownOutcomes } from "../../story/UnknownOutcomes.ts";
 import {
   Api,
   ApiNotFound,
@@ -190,6 +191,7 @@ const health = Effect.fnUntraced(function* (
 const summaryOf = (record: RunRecord): RunSummary => {
   const { end, parked, provider, retry_of, run_id, started_at, state } = record;
   const rule = lastRuleOf(record);
+  const unknown = unknownOutcomes(record);
   return {
     run_id,
     provider,
@@ -199,6 +201,8 @@ const summaryOf = (record: RunRecord): RunSummary => {
     attempts: attemptsOf(record),
     incidents: record.incidents.length + record.incidents_omitted,
     recovered: hasRecovered(record),
+    ...(isCancelled(record) ? { cancelled: true as const } : {}),
+    ...(unknown.length === 0 ? {} : { unknown_outcomes: unknown }),
     ...(rule === undefined ? {} : { rule }),
     ...(retry_of === undefined ? {} : { retry_of }),
     ...(end === undefined ? {} : { end }),

@@ -11,7 +11,7 @@ import { none, type Prices } from "../../domain/Prices.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { hasRecovered } from "../../story/RunStatus.ts";
+import { hasRecovered, isCancelled } from "../../story/RunStatus.ts";
 import { type RunTokens, tokensOf } from "../../story/RunTokens.ts";
 
 /** Most runs that are counted, the newest. */
@@ -169,7 +169,8 @@ const forgetOldest = (shares: Map<string, RunShare>): boolean => {
 
 const shareOf = (record: RunRecord, prices: Prices): RunShare => {
   const { attempts, end, incidents, provider, questions, started_at, state } = record;
-  const completed = end?.state === "completed";
+  const cancelled = isCancelled(record);
+  const completed = end?.state === "completed" && !cancelled;
   const replaced = attempts.filter((_, index) => attempts[index + 1]?.mode === "replay").map((it) => it.facts.counters);
   const total = (field: keyof typeof Wasted.Type) => replaced.reduce((all, it) => all + (it[field] ?? 0), 0);
   return {
@@ -181,7 +182,7 @@ const shareOf = (record: RunRecord, prices: Prices): RunShare => {
     recovered: hasRecovered(record) && questions.length === 0,
     asked: questions.length > 0,
     open: openQuestion(record) !== undefined,
-    stopped: end?.state === "stopped",
+    stopped: end?.state === "stopped" || cancelled,
     rules: incidents.map(({ decision: { action, rule } }) => ({ rule, action })),
     tokens: tokensOf(record, prices),
     wasted: {

@@ -10,6 +10,7 @@ import { runStatuses } from "../../story/RunStatus.ts";
 import { type CallStory, type RunStory, runStory } from "../../story/RunStory.ts";
 import { tokensOf, tokenWords } from "../../story/RunTokens.ts";
 import { lasting, momentUtc, often, relative } from "../../story/Times.ts";
+import { capital } from "../../story/Words.ts";
 import { attemptView } from "./AttemptView.ts";
 import { timelineOf } from "./geometry/Timeline.ts";
 import { type Html, html, label, none } from "./Html.ts";
@@ -41,7 +42,7 @@ export const runPicture = (record: RunRecord, place: QuestionPlace, link?: (runI
 
 const head = (
   record: RunRecord,
-  { lasted, status, why }: RunStory,
+  { lasted, status, unknown, why }: RunStory,
   { absence, now, prices }: QuestionPlace,
   link: ((runId: string) => string) | undefined,
 ): Html => {
@@ -58,7 +59,8 @@ const head = (
       <div><dt>Started</dt><dd>${momentUtc(started_at)} <small>${relative(started_at, now)}</small></dd></div>
       <div><dt>${end === undefined ? "Since then" : "Took"}</dt><dd>${lasting(lasted)}</dd></div>
       ${spent !== undefined && html`<div><dt>Tokens</dt><dd>${spent}</dd></div>`}
-      ${end !== undefined && html`<div><dt>End</dt><dd>${end.state} <code>${end.reason}</code>${why !== undefined && html` <small>${why}</small>`}</dd></div>`}
+      ${end !== undefined && html`<div><dt>End</dt><dd>${status === "cancelled" ? status : html`${end.state} <code>${end.reason}</code>`}${why !== undefined && html` <small>${why}</small>`}</dd></div>`}
+      ${unknown !== undefined && html`<div><dt>Not known</dt><dd>${label(capital(unknown))}.</dd></div>`}
       ${policy !== undefined && policy !== "default" && html`<div><dt>Policy</dt><dd>${label(policy)}</dd></div>`}
       ${wait !== undefined && html`<div><dt>Now</dt><dd><b class="waits">${wait.said}</b> <small>${wait.times}</small></dd></div>`}
       ${alone !== undefined && html`<div><dt>Client</dt><dd><b class="waits">${alone.said}</b> <small>${alone.times}</small></dd></div>`}

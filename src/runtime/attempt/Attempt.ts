@@ -40,7 +40,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   readonly setup: AttemptSetup<P>;
   #fence: Fence | undefined;
   readonly facts: FactsFold;
-  readonly path: string;
+  /** The path of its request: the run's own, or else the origin that its transport reported. */
+  path: string;
   readonly #host: AttemptHost<P, Attempt<P>>;
   #watch: Watch | undefined;
   /** Reads its stream; before that, waits for its turn. */
@@ -124,9 +125,9 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     }
     const pulled = stream === undefined ? Effect.void : readStream(stream, this, options);
     // Only here: a source that is read directly has no transport below it that could ask for it, and holds nothing.
-    const read = Effect.provideService(Effect.scoped(this.#decided(pulled, errors)), AttemptPath, (way) =>
-      this.#host.attach(this.path, way),
-    );
+    const read = Effect.provideService(Effect.scoped(this.#decided(pulled, errors)), AttemptPath, (reported) => {
+      this.path = this.#host.attach(this.path, reported);
+    });
     this.#fiber = Effect.runForkWith(services)(read);
   }
 
@@ -150,7 +151,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   #headCame(): void {
     if (this.#step >= steps.answered) return;
     this.#step = steps.answered;
-    this.#host.answered();
+    this.#host.answered(this.path);
   }
 
   /** Lets the end of the reading decide, before what the reading opened is closed. */

@@ -4,7 +4,7 @@
 import type * as Deferred from "effect/Deferred";
 import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
-import type { PathWay } from "../../paths/Path.ts";
+import type { Path } from "../../paths/Path.ts";
 import type { SeamPlan, TextSeam } from "../../seam/TextSeam.ts";
 import type { AttemptContext, Withdrawn } from "../contract/RunOptions.ts";
 import type { Taps } from "../contract/Taps.ts";
@@ -33,10 +33,10 @@ export interface AttemptHost<P, A> {
   readonly recordShown: (attempt: A, calls: ReadonlyArray<NamedCall>) => true | Deferred.Deferred<boolean>;
   /** The path of the request that goes next. */
   readonly path: string;
-  /** Called when a transport says how a path can be asked. */
-  readonly attach: (path: string, way: PathWay) => void;
-  /** Called when the head of an attempt's response has come, where its transport says so. */
-  readonly answered: () => void;
+  /** Called when a transport reports the path of an attempt's request. Gives the path that counts. */
+  readonly attach: (path: string, reported: Path) => string;
+  /** Called with its path when the head of an attempt's response has come, where its transport says so. */
+  readonly answered: (path: string) => void;
   /** Called when the first part of an attempt has arrived. */
   readonly responded: () => void;
   /** Called once, in the step that decided the end. Must not block. */

@@ -312,13 +312,17 @@ export const standingOf = (run: Traveller): Pick<RunFacts, "path" | "waited_for_
 /** Whether the path of a run is up, or at least was when its request was let go. */
 export const isUp = (run: Traveller): boolean => standingOf(run).path === "up";
 
+/** An attempt, as far as it has met a path. */
+interface Travelled {
+  readonly facts: { readonly snapshot: () => AttemptFacts };
+  readonly isAnswered: boolean;
+  readonly path: string;
+}
+
 /** Tells the paths what an attempt has met. A connect that failed is told apart, because its path has to be asked. */
-export const tell = (
-  run: Traveller,
-  { facts, isAnswered }: { readonly facts: { readonly snapshot: () => AttemptFacts }; readonly isAnswered: boolean },
-  failure: Failure | undefined,
-): void => {
-  const { scope, shared } = run;
+export const tell = (run: Traveller, { facts, isAnswered, path }: Travelled, failure: Failure | undefined): void => {
+  const { shared } = run;
+  const scope = { ...run.scope, path };
   const { delivery } = facts.snapshot();
   if (!isAnswered && (delivery === "accepted" || failure?.status !== undefined)) shared.paths.answered(scope);
   if (failure === undefined) return;

@@ -106,7 +106,10 @@ export interface CallVerified {
 export interface Continued {
   readonly _tag: "Continued";
   readonly attempt: number;
-  /** How much text of the response stands in front of the seam, in UTF-16 code units. */
+  /**
+   * The text that the caller has before the seam, in UTF-16 code units: that of the whole run, earlier responses that were not withdrawn
+   * included. The `at` on record counts the text of the one response that is continued.
+   */
   readonly at: number;
   readonly proof: SeamProof;
 }

@@ -71,7 +71,7 @@ export interface RunRoute<P, E, R> {
   readonly attempt: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
   /** Says what a part of this route proves. */
   readonly observe: (part: P) => Observation;
-  /** The path of its requests. Default: the provider's id. */
+  /** The path of its requests. Default: as that of a run. */
   readonly path?: string | Path;
   /** Whether 400, 401 and 404 are this route's own fault: its credential and model are not the caller's. Default true. */
   readonly own?: boolean;
@@ -107,8 +107,8 @@ export interface RunOptions<P, E, R> {
    */
   readonly observe: (part: P) => Observation;
   /**
-   * The path of the request: runs of one path share what is known of it, and wait for it together. Default: the provider's id,
-   * and one credential for all.
+   * The path of the request: runs of one path share what is known of it, and wait for it together. Default: the origin that the
+   * client of each attempt reports, as `ProviderClient` does, else the provider's id; one credential for all.
    */
   readonly path?: string | Path;
   /**

@@ -57,7 +57,7 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
   const inResponse = setup.request === "resume" || setup.seam !== undefined;
   if (inResponse) run.response.resumes(next, broken.attempt);
   else run.response.begins(next);
-  if (!inResponse) run.seams?.begins();
+  if (!inResponse) run.seams?.begins(setup.mode === "continue");
   else if (setup.seam !== undefined && setup.mode === "continue") run.seams?.goesOn(broken);
   else if (setup.seam !== undefined && setup.mode === "replay") run.seams?.repeats();
   const started = RunSnapshot.startedOf(run, next);

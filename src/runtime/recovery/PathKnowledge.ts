@@ -36,9 +36,11 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   run.departure.failsThough(false);
   run.departure.hasWaitedForPath(false);
   if (run.stopper !== undefined || !isUnconnected(failure, broken.facts().delivery)) return broken;
-  const { scope, shared } = run;
+  const { shared } = run;
+  // The next request may go another way: what broke says something about its own path only.
+  const scope = { ...run.scope, path: broken.attempt.path };
   const stopped = Deferred.await(run.stopped);
-  if (!shared.paths.hasReached(scope.path)) yield* Effect.raceFirst(reachedByRecord(run), stopped);
+  if (!shared.paths.hasReached(scope.path)) yield* Effect.raceFirst(reachedByRecord(run, scope.path), stopped);
   if (isForeign(failure) && !shared.paths.hasReached(scope.path)) return broken;
   yield* Effect.raceFirst(shared.paths.unconnected(scope, failure.code), stopped);
   const { path, returning } = shared.paths.standing(scope, run.budget.max_retry_after_ms);
@@ -59,12 +61,11 @@ const meaningOf = ({ code }: Failure): TransportCodes.TransportMeaning | undefin
 const isForeign = (failure: Failure): boolean => meaningOf(failure) === "never";
 
 /** Asks the record once for each path whether a run of this provider was ever answered. */
-const reachedByRecord = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
+const reachedByRecord = <P, E, R>({ provider, shared }: Run<P, E, R>, path: string): Effect.Effect<void> =>
   Effect.suspend(() => {
-    const { provider, scope, shared } = run;
     const { recorder } = shared;
-    if (!recorder.durable || shared.askedOf.has(scope.path)) return Effect.void;
-    shared.askedOf.add(scope.path);
+    if (!recorder.durable || shared.askedOf.has(path)) return Effect.void;
+    shared.askedOf.add(path);
     return recorder.runs({ provider: provider.id, limit: runsReadMax }).pipe(
       Effect.timeoutOption(Duration.millis(recordWaitMs)),
       Effect.map(Option.getOrElse((): ReadonlyArray<RunRecord> => [])),
@@ -74,7 +75,7 @@ const reachedByRecord = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
           // The list has providers whose name contains this one.
           const own = runs.filter((it) => it.provider.id === provider.id);
           const isAnswered = own.some(({ attempts }) => attempts.some(({ facts }) => facts.delivery === "accepted"));
-          if (isAnswered) shared.paths.wasReached(scope.path);
+          if (isAnswered) shared.paths.wasReached(path);
         },
       }),
     );

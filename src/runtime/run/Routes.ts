@@ -11,7 +11,6 @@ import { type AttemptFacts, fresh as freshFacts } from "../../domain/AttemptFact
 import type { Failure } from "../../domain/Failure.ts";
 import { type Budget, fresh, type RunFacts } from "../../domain/RunFacts.ts";
 import type { BreakerStanding } from "../../paths/Breaker.ts";
-import type { Scope } from "../../paths/Paths.ts";
 import { isOwnFault, patienceMs } from "../../policy/Moves.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
@@ -28,7 +27,7 @@ interface RoutesHost {
   readonly now: () => number;
   readonly budget: Budget;
   readonly policy: Pick<RecoveryPolicy, "decide">;
-  readonly shared: Pick<Shared, "breakers" | "paths">;
+  readonly shared: Pick<Shared, "breakers" | "origins" | "paths">;
 }
 
 /** How often a run that waits looks whether another route is up, in milliseconds. */
@@ -273,8 +272,9 @@ export class Routes<P, E, R> {
     return this.#isReachable(route) && this.#standing(route) === "closed";
   }
 
-  #isReachable({ scope }: Route<P, E, R>): boolean {
+  #isReachable({ options }: Route<P, E, R>): boolean {
     const { budget, shared } = this.#host;
+    const scope = shared.origins.next(options.provider, options.path);
     const { cooldownMs, path } = shared.paths.standing(scope, budget.max_retry_after_ms);
     return path === "up" && cooldownMs <= patienceMs;
   }
@@ -293,7 +293,6 @@ class Route<P, E, R> {
   /** Undefined for the run's own first one. */
   readonly id: string | undefined;
   readonly #own: boolean | "credential";
-  readonly scope: Scope;
   /** Names its breaker. */
   readonly breaker: string;
   #options: RunOptions<P, E, R>;
@@ -302,8 +301,7 @@ class Route<P, E, R> {
     this.id = id;
     this.#options = options;
     this.#own = options.ownRoute ?? false;
-    this.scope = scopeOf(options.provider, options.path);
-    const { credential, model, path } = this.scope;
+    const { credential, model, path } = scopeOf(options.provider, options.path);
     // What a caller's credential meets is its own matter, and the way to the provider everybody's.
     this.breaker = JSON.stringify([
       id ?? "",

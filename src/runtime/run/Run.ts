@@ -27,7 +27,7 @@ import { label } from "../../domain/Limits.ts";
 import type * as Runs from "../../domain/RunFacts.ts";
 import type { Evidence, RunEnd } from "../../domain/RunIncident.ts";
 import { type SideEffects, snapshot } from "../../domain/SideEffects.ts";
-import type { PathWay } from "../../paths/Path.ts";
+import type { Path } from "../../paths/Path.ts";
 import type { Scope } from "../../paths/Paths.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
@@ -35,7 +35,7 @@ import type { Entry, Parked } from "../../recorder/RunRecord.ts";
 import { Attempt } from "../attempt/Attempt.ts";
 import type { AttemptEnd, Classifying } from "../attempt/AttemptEnd.ts";
 import type { AttemptHost, AttemptSetup } from "../attempt/AttemptHost.ts";
-import { attach, Departure, isUp, scopeOf, tell } from "../attempt/Departure.ts";
+import { attach, Departure, isUp, tell } from "../attempt/Departure.ts";
 import { emptyFacts } from "../attempt/EmptyFacts.ts";
 import { Handoff } from "../attempt/Handoff.ts";
 import { type Carried, modeOf, Reveal, weigherOf } from "../attempt/Reveal.ts";
@@ -165,7 +165,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
 
   /** Whose requests share a wait with that of the next attempt. */
   get scope(): Scope {
-    return scopeOf(this.options.provider, this.options.path);
+    return this.shared.origins.next(this.options.provider, this.options.path);
   }
 
   get path(): string {
@@ -247,14 +247,18 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     });
   }
 
-  /** A transport below an attempt says how the path of its request can be asked. */
-  attach(path: string, way: PathWay): void {
-    this.shared.paths.attach(path, way);
+  /** A transport below an attempt reports the path of its request, which counts unless the run names its own. */
+  attach(path: string, { id, way }: Path): string {
+    const { path: own, provider } = this.options;
+    const counts = own === undefined ? id : path;
+    if (own === undefined) this.shared.origins.saw(provider, id);
+    if (way !== undefined) this.shared.paths.attach(counts, way);
+    return counts;
   }
 
   /** The head of a response has come: the path works, and the next requests may go in their turn. */
-  answered(): void {
-    this.shared.paths.answered(this.scope);
+  answered(path: string): void {
+    this.shared.paths.answered({ ...this.scope, path });
     this.#departure?.leave();
   }
 
@@ -264,7 +268,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     const { at, proof } = setup.seam;
     this.note(number, "seam", proof);
     this.telemetry.seam("joined", proof);
-    this.handoff.push({ _tag: "Continued", attempt: number, at, proof });
+    this.handoff.push({ _tag: "Continued", attempt: number, at: (this.seams?.before ?? 0) + at, proof });
     Effect.runForkWith(this.services)(this.write([{ _tag: "RunContinued", attempt: number, at, proof }]));
   }
 

@@ -6,6 +6,7 @@
  *    was not sent, or not processed, does not count.
  * M3 A seam that could not be proven ends all seams of the run: the same model would be asked the same again.
  * M4 A plan holds until something more has left.
+ * M5 Its text is that of one response. The caller counts the text of all responses of the run that it has kept.
  */
 import type { Observation } from "../../domain/Observation.ts";
 import { SeamProof, SeamRefusal } from "../../domain/SeamWords.ts";
@@ -34,6 +35,9 @@ export class Seams<P> {
   #count = 0;
   #closed: SeamRefusal | undefined;
   #interrupted: BrokenAttempt<P> | undefined;
+  /** Text that the caller has of this response, and of those before it, in UTF-16 code units (M5). */
+  #own = 0;
+  #before = 0;
 
   /**
    * @param make makes the seam of this run
@@ -51,12 +55,24 @@ export class Seams<P> {
 
   /** A part leaves (M1). */
   left(part: P, observation: Observation): void {
+    if (observation.shows === "text") this.#own += observation.characters;
     this.#safely((seam) => seam.left(part, observation));
   }
 
-  /** A response begins anew: nothing of the one before stands in front of it. */
-  begins(): void {
+  /** Text that the caller has kept of earlier responses, in UTF-16 code units (M5). */
+  get before(): number {
+    return this.#before;
+  }
+
+  /**
+   * Begins another response.
+   *
+   * @param keeps the caller keeps the text of the response before, which a continuation does and a replay does not
+   */
+  begins(keeps: boolean): void {
     this.#interrupted = undefined;
+    if (keeps) this.#before += this.#own;
+    this.#own = 0;
     this.#safely((seam) => seam.begins());
   }
 

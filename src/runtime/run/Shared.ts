@@ -21,6 +21,7 @@ import { providersMax } from "../pacing/Throttle.ts";
 import { UserDecisions } from "../questions/UserDecisions.ts";
 import { ToolGuard } from "../tools/ToolGuard.ts";
 import { Backlog } from "./Backlog.ts";
+import { ReportedOrigins } from "./ReportedOrigins.ts";
 
 /** What all runs of a processor share. */
 export interface Shared {
@@ -38,6 +39,8 @@ export interface Shared {
   readonly breakers: Breakers;
   /** Whether requests may go, over all runs that share it. */
   readonly paths: PathsService;
+  /** The origins of runs that name no path. */
+  readonly origins: ReportedOrigins;
   readonly pool: HeldPool;
   readonly clock: Clock.Clock;
   /** Providers that this process has had a response from, the latest `providersMax` of them. */
@@ -67,6 +70,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Shared, never, RunRecorder | UserDecisions | ToolGuard | Scope.Scope> {
   const recorder = bounded(yield* RunRecorder);
   const groups = new Groups();
+  const paths = yield* pathsHere;
   return {
     recorder,
     backlog: yield* Backlog.make,
@@ -79,7 +83,8 @@ export const make = Effect.fnUntraced(function* (
     prices: yield* TokenPrices,
     gate: new RetryGate(),
     breakers: new Breakers(),
-    paths: yield* pathsHere,
+    paths,
+    origins: new ReportedOrigins(paths),
     pool: { used: 0 },
     clock: yield* Clock.Clock,
     reached: new Reached(),

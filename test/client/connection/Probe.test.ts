@@ -7,7 +7,7 @@ import * as EgressProxy from "../../../src/client/connection/EgressProxy.ts";
 import * as Probe from "../../../src/client/connection/Probe.ts";
 import { ProviderClient } from "../../../src/client/index.ts";
 import type { Delivery } from "../../../src/domain/AttemptFacts.ts";
-import { AttemptPath, type PathWay } from "../../../src/paths/Path.ts";
+import { AttemptPath, type Path } from "../../../src/paths/Path.ts";
 import { askAfterMs, askGridMs } from "../../../src/runtime/contract/Clocks.ts";
 import { elsewhere, expired, key, localhost } from "../../failure/provoked/Certificates.ts";
 import { silentServer, turns } from "../Attempt.ts";
@@ -256,19 +256,21 @@ describe("the path of a client's requests", () => {
     Effect.gen(function* () {
       const server = yield* silentServer;
       const client = yield* ProviderClient.make({ proxy: "direct" });
-      const told: Array<PathWay | Delivery> = [];
+      const told: Array<Path | Delivery> = [];
       const chat = protocols["openai-chat"];
       const delivery = (now: Delivery) => void told.push(now);
       const url = `http://127.0.0.1:${server.port}/v1`;
       const fiber = yield* Stream.runDrain(client.stream({ protocol: chat, url, body: {}, delivery })).pipe(
-        Effect.provideService(AttemptPath, (way) => void told.push(way)),
+        Effect.provideService(AttemptPath, (path) => void told.push(path)),
         Effect.forkChild,
       );
       yield* until(() => told.length === 3);
       yield* Fiber.interrupt(fiber);
-      const [way, ...deliveries] = told;
+      const [path, ...deliveries] = told;
       assert.deepStrictEqual(deliveries, ["not_sent", "ambiguous"]);
-      const probed = typeof way === "object" ? yield* way.probe : undefined;
+      const reported = typeof path === "object" ? path : undefined;
+      assert.strictEqual(reported?.id, `http://127.0.0.1:${server.port}`);
+      const probed = reported?.way === undefined ? undefined : yield* reported.way.probe;
       assert.deepStrictEqual(probed, { _tag: "works" });
       // An address that cannot be read has no path, and fails as it did.
       const asked = yield* Effect.flip(Stream.runDrain(client.stream({ protocol: chat, url: "api", body: {} }))).pipe(

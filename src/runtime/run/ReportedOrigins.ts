@@ -1,0 +1,65 @@
+/**
+ * Remembers to which origins the requests of a provider went, as its clients reported them: the paths of runs that name none.
+ *
+ * A caller may rotate hosts in its own code, so that the path of its next request is not known before it is sent. A request waits only if
+ * every origin that its provider was seen at is down, and the last request went to one of these all the same.
+ */
+import type { Provider } from "../../domain/RunFacts.ts";
+import type { Path } from "../../paths/Path.ts";
+import type { PathsService, Scope } from "../../paths/Paths.ts";
+import { scopeOf } from "../attempt/Departure.ts";
+import { providersMax } from "../pacing/Throttle.ts";
+
+/** Maximum origins that are remembered of one provider. */
+const originsMax = 16;
+
+/** What is known of one provider. */
+interface Seen {
+  /** The newest comes first. */
+  readonly origins: ReadonlyArray<string>;
+  /** The last request went to an origin that was down: its caller does not rotate away from it. */
+  readonly isStuck: boolean;
+}
+
+/** The origins of all providers of a processor. */
+export class ReportedOrigins {
+  readonly #paths: Pick<PathsService, "standing">;
+  /** The newest comes last. */
+  readonly #seen = new Map<string, Seen>();
+
+  constructor(paths: Pick<PathsService, "standing">) {
+    this.#paths = paths;
+  }
+
+  /** Notes that a request of a run without a path of its own goes to an origin. */
+  saw({ id, model }: Provider, origin: string): void {
+    const isStuck = this.#isDown({ path: origin, credential: "", model });
+    const before = this.#seen.get(id)?.origins.filter((other) => other !== origin) ?? [];
+    this.#seen.delete(id);
+    this.#seen.set(id, { origins: [origin, ...before].slice(0, originsMax), isStuck });
+    for (const oldest of this.#seen.keys()) {
+      if (this.#seen.size > providersMax) this.#seen.delete(oldest);
+      break;
+    }
+  }
+
+  /**
+   * Names what the next request shares with others.
+   *
+   * @param path the run's own path, which always counts
+   */
+  next(provider: Provider, path: string | Path | undefined): Scope {
+    const unknown = scopeOf(provider, path);
+    const seen = path === undefined ? this.#seen.get(provider.id) : undefined;
+    if (seen === undefined) return unknown;
+    const scopes = seen.origins.map((origin) => ({ ...unknown, path: origin }));
+    const isUp = scopes.find((scope) => !this.#isDown(scope));
+    if (isUp !== undefined) return isUp;
+    // The caller may have a host that was not seen yet. One request finds out, and its report says whether it has.
+    return seen.isStuck ? (scopes[0] ?? unknown) : unknown;
+  }
+
+  #isDown(scope: Scope): boolean {
+    return this.#paths.standing(scope, 0).path === "down";
+  }
+}

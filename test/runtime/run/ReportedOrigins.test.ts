@@ -1,0 +1,112 @@
+/**
+ * Runs without a path of their own, whose caller rotates hosts: a dead host holds back nothing that goes to another one.
+ */
+import { createServer } from "node:net";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Layer, Stream } from "effect";
+import { ProviderClient } from "../../../src/client/index.ts";
+import { protocols } from "../../../src/provider/Protocols.ts";
+import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
+import { ReportedOrigins } from "../../../src/runtime/run/ReportedOrigins.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import { FaultProvider } from "../../../src/testing/index.ts";
+
+const provider = { id: "rotating", model: "m", reasoning: false } as const;
+
+describe("The origins that a provider was seen at", () => {
+  /** Origins, some of which are down. */
+  const origins = (...down: ReadonlyArray<string>) => {
+    const paths = new Set(down);
+    const seen = new ReportedOrigins({
+      standing: ({ path }) => ({ path: paths.has(path) ? "down" : "up", cooldownMs: 0 }),
+    });
+    return { paths, seen, next: () => seen.next(provider, undefined).path };
+  };
+
+  it("stand for the path of the next request, and the run's own path always does", () => {
+    const { next, seen } = origins();
+    assert.strictEqual(next(), "rotating");
+    seen.saw(provider, "https://a.test");
+    assert.strictEqual(next(), "https://a.test");
+    assert.strictEqual(seen.next(provider, "own").path, "own");
+    assert.strictEqual(seen.next({ ...provider, id: "other" }, undefined).path, "other");
+  });
+
+  it("hold a request back by none that is down while another one is up", () => {
+    const { next, paths, seen } = origins();
+    seen.saw(provider, "https://a.test");
+    seen.saw(provider, "https://b.test");
+    paths.add("https://b.test");
+    assert.strictEqual(next(), "https://a.test");
+  });
+
+  it("let one request find out whether there is another host, and then hold those back that go to the same one", () => {
+    const { next, paths, seen } = origins();
+    seen.saw(provider, "https://a.test");
+    paths.add("https://a.test");
+    assert.strictEqual(next(), "rotating");
+    seen.saw(provider, "https://a.test");
+    assert.strictEqual(next(), "https://a.test");
+    paths.delete("https://a.test");
+    seen.saw(provider, "https://a.test");
+    paths.add("https://a.test");
+    assert.strictEqual(next(), "rotating", "each outage is found out anew");
+  });
+
+  it("are forgotten where there are too many", () => {
+    const { next, paths, seen } = origins();
+    for (let at = 0; at < 100; at += 1) seen.saw(provider, `https://${at}.test`);
+    for (let at = 84; at < 100; at += 1) paths.add(`https://${at}.test`);
+    assert.strictEqual(next(), "rotating");
+  });
+});
+
+/** A port that refuses connections. */
+const refusing = Effect.callback<string>((resume) => {
+  const server = createServer();
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    server.close(() => resume(Effect.succeed(`http://127.0.0.1:${port}`)));
+  });
+});
+
+describe("A caller that rotates two hosts, of which one is dead", () => {
+  it.live("has its answers from the other one, without a wait for the dead one", () =>
+    Effect.gen(function* () {
+      const living = yield* FaultProvider.make({});
+      const dead = yield* refusing;
+      const client = yield* ProviderClient;
+      const { run } = yield* StreamProcessor;
+      const openChat = (host: string, { bytes, delivery }: AttemptContext) =>
+        client.stream({
+          protocol: protocols.get("openai-chat"),
+          url: `${host}/v1/chat/completions`,
+          body: { model: "m", stream: true, messages: [] },
+          bytes,
+          delivery,
+        });
+      // The rotation is the caller's: the run knows nothing of the hosts.
+      const hosts = [living.url, dead];
+      let turn = 0;
+      const played = () =>
+        Stream.runCollect(
+          run({
+            provider,
+            tools: [],
+            // What today waits for a path would wait for longer than the test.
+            budget: { max_outage_ms: 1_000 },
+            attempt: (context) => openChat(hosts[turn++ % hosts.length] ?? dead, context),
+            observe: (part) => part.observation,
+          }),
+        );
+      for (let n = 0; n < 4; n += 1) {
+        const events = yield* played();
+        const tags = events.map(({ _tag }) => _tag);
+        assert.notInclude(tags, "Waiting", `run ${n}`);
+        assert.strictEqual(tags.at(-1), "RunCompleted", `run ${n}`);
+      }
+      assert.isAbove(turn, 4, "some attempts met the dead host");
+    }).pipe(Effect.scoped, Effect.provide(Layer.merge(StreamProcessor.layerDefault, ProviderClient.layer()))),
+  );
+});
