@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { Predicate, Schema } from "effect";
+import type { Outcome, Outcomes } from "./Compare.ts";
 import type { Suite } from "./Suites.ts";
 
 /** Longest that a suite may run, in milliseconds. */
@@ -17,16 +18,9 @@ export class SuiteFailed extends Schema.TaggedError<SuiteFailed>()("SuiteFailed"
   message: Schema.String,
 }) {}
 
-/** What came of a test. */
-export interface Outcome {
-  readonly passed: boolean;
-  /** Undefined for one that passed. */
-  readonly message: string | undefined;
-}
-
-/** What came of each test that ran, by its file and its title. */
+/** A suite as it ran once. */
 export interface Played {
-  readonly tests: ReadonlyMap<string, Outcome>;
+  readonly outcomes: Outcomes;
   /** Requests that went through `recoveringFetch`. */
   readonly requests: number;
   readonly seconds: number;
@@ -66,7 +60,7 @@ export const play = async (
     const why = patched ? "no test sent a request" : `no line of ${suite.patches[0]?.file} takes a fetch as expected`;
     throw new SuiteFailed({ reason: "not_below", message: `${suite.name}: ${why}` });
   }
-  return { tests: read(output, suite.folder), requests, seconds: (performance.now() - started) / 1_000 };
+  return { outcomes: read(output, suite.folder), requests, seconds: (performance.now() - started) / 1_000 };
 };
 
 const commandOf = (suite: Suite, output: string, files: ReadonlyArray<string>): ReadonlyArray<string> => {
@@ -74,7 +68,8 @@ const commandOf = (suite: Suite, output: string, files: ReadonlyArray<string>): 
   const bin = (file: string) => join(packageOf(folder, runner), file);
   const json = `--outputFile=${output}`;
   if (runner === "vitest") return [bin("vitest.mjs"), "run", ...args, "--reporter=json", json, ...files];
-  if (runner === "jest") return [bin("bin/jest.js"), ...args, "--json", json, ...(files.length === 0 ? [] : ["--runTestsByPath", ...files])];
+  if (runner === "jest")
+    return [bin("bin/jest.js"), ...args, "--json", json, ...(files.length === 0 ? [] : ["--runTestsByPath", ...files])];
   const reporter = `--reporter=${join(import.meta.dirname, "jasmine-json.mjs")}`;
   return [bin("bin/jasmine.js"), reporter, ...(files.length === 0 ? args : files)];
 };
@@ -91,7 +86,9 @@ const run = (command: string, args: ReadonlyArray<string>, cwd: string, env: Nod
     const late = setTimeout(() => {
       // The runner's workers are in its group.
       if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
-      reject(new SuiteFailed({ reason: "timed_out", message: `a suite in ${cwd} ran for ${suiteMsMax / 60_000} minutes` }));
+      reject(
+        new SuiteFailed({ reason: "timed_out", message: `a suite in ${cwd} ran for ${suiteMsMax / 60_000} minutes` }),
+      );
     }, suiteMsMax);
     child.once("error", reject);
     child.once("close", () => {
@@ -100,7 +97,7 @@ const run = (command: string, args: ReadonlyArray<string>, cwd: string, env: Nod
     });
   });
 
-const read = (output: string, folder: string): ReadonlyMap<string, Outcome> => {
+const read = (output: string, folder: string): Outcomes => {
   const tests = new Map<string, Outcome>();
   const results: unknown = JSON.parse(readFileSync(output, "utf8"));
   for (const file of listOf(results, "testResults")) {

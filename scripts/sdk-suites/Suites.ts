@@ -30,7 +30,7 @@ export interface Suite {
 
 const below = `process.getBuiltinModule("node:events")[Symbol.for("effect-stream-recovery/below")]`;
 
-const constructor: Patch = {
+const clientFetch: Patch = {
   file: "/src/client.ts",
   find: String.raw`this\.fetch = (options\.fetch[^;]*);`,
   replace: `this.fetch = ${below}($1, options) as any;`,
@@ -58,7 +58,7 @@ const providers = ["openai", "anthropic", "google", "openai-compatible"] as cons
 /** The suites of a checkout, without those that need a mock server which is not there. */
 export const suitesOf = async (sdk: Sdk, checkout: string): Promise<ReadonlyArray<Suite>> => {
   const mocked = await listens(mockPort);
-  const common = { sdk, folder: checkout, needs: ["node_modules"], patches: [constructor] };
+  const common = { sdk, folder: checkout, needs: ["node_modules"], patches: [clientFetch] };
   switch (sdk) {
     case "openai": {
       const exclude = tooling.flatMap((pattern) => ["--exclude", pattern]);

@@ -4,8 +4,14 @@
  * Most tests give the client a fetch of their own, so the global one is not enough: the line of the client that takes its fetch is
  * changed as its file is read. Nothing in the checkout is written.
  */
-import { appendFileSync } from "node:fs";
-import fs from "node:fs";
+
+/**
+ * Preloaded into every process of a suite: puts `recoveringFetch` between the SDK's client and the fetch that it would call.
+ *
+ * Most tests give the client a fetch of their own, so the global one is not enough: the line of the client that takes its fetch is
+ * changed as its file is read. Nothing in the checkout is written.
+ */
+import fs, { appendFileSync } from "node:fs";
 import { registerHooks, syncBuiltinESMExports } from "node:module";
 import { recoveringFetch } from "../../dist/adapters/fetch/FetchRecovery.js";
 
@@ -13,7 +19,9 @@ const { SDK_SUITES_LOG: log, SDK_SUITES_PATCHES: given = "[]" } = process.env;
 const patches = JSON.parse(given).map(({ file, find, replace }) => ({ file, find: new RegExp(find, "g"), replace }));
 
 const patched = (path, text) => {
-  const name = String(path).replace(/^file:\/\//, "").split("?")[0];
+  const name = String(path)
+    .replace(/^file:\/\//, "")
+    .split("?")[0];
   let changed = text;
   for (const { file, find, replace } of patches) {
     if (!name.endsWith(file)) continue;

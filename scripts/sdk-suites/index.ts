@@ -2,10 +2,11 @@
  * `npm run sdk-suites`: runs the SDKs' own test suites without and with `recoveringFetch` below them, and prints each test that
  * comes out otherwise, with its reason. `--help` lists the options.
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { type Difference, differences, filesOf, type Outcomes, reasons } from "./Compare.ts";
 import { type Played, play, SuiteFailed } from "./Play.ts";
 import { missingIn, type Sdk, type Suite, sdks, suitesOf } from "./Suites.ts";
 
@@ -25,23 +26,6 @@ The checkouts are yours, with their dependencies installed; nothing in them is w
 The generated tests of openai-node and anthropic-sdk-typescript run only if their mock server listens at 127.0.0.1:4010.
 
 Exit code: 0 every difference has a reason; 1 one has none, or a suite could not run; 2 a wrong option.`;
-
-/** A test that passes only one way. */
-interface Difference {
-  readonly suite: string;
-  readonly test: string;
-  readonly passes: "without" | "with";
-  readonly reason: string | undefined;
-  readonly message: string | undefined;
-}
-
-/** A row of the table of reasons. */
-interface Reason {
-  readonly reason: string;
-  readonly passes: Difference["passes"];
-  /** `SUITE: FILE › TITLE`. */
-  readonly tests: ReadonlyArray<string>;
-}
 
 interface Report {
   readonly suite: string;
@@ -69,14 +53,17 @@ const main = async (): Promise<number> => {
   }
   for (const suite of suites) {
     const missing = missingIn(suite);
-    if (missing !== undefined) return refuse(`--${suite.sdk}: ${suite.name} needs ${missing}; install and build it first`);
+    if (missing !== undefined)
+      return refuse(`--${suite.sdk}: ${suite.name} needs ${missing}; install and build it first`);
   }
   const reports: Array<Report> = [];
   for (const suite of suites) reports.push(await compare(suite));
   if (options.json === true) say(JSON.stringify({ suites: reports }, null, 2));
   else for (const report of reports) say(text(report));
-  const unexplained = reports.flatMap(({ differences }) => differences).filter(({ reason }) => reason === undefined);
-  for (const { suite, test } of unexplained) console.error(`sdk-suites: a difference without a reason: ${suite}: ${test}`);
+  const unexplained = reports.flatMap((report) =>
+    report.differences.filter(({ reason }) => reason === undefined).map(({ test }) => `${report.suite}: ${test}`),
+  );
+  for (const test of unexplained) console.error(`sdk-suites: a difference without a reason: ${test}`);
   return unexplained.length === 0 ? 0 : 1;
 };
 
@@ -84,7 +71,8 @@ const read = () => {
   try {
     const text = { type: "string" } as const;
     const flag = { type: "boolean" } as const;
-    return parseArgs({ options: { openai: text, anthropic: text, genai: text, ai: text, json: flag, help: flag } }).values;
+    return parseArgs({ options: { openai: text, anthropic: text, genai: text, ai: text, json: flag, help: flag } })
+      .values;
   } catch (error) {
     refuse(error instanceof Error ? error.message : String(error));
     return undefined;
@@ -93,33 +81,36 @@ const read = () => {
 
 const compare = async (suite: Suite): Promise<Report> => {
   const first = await bothWays(suite, []);
-  const files = [...new Set(differing(first).map((test) => fileOf(test)))];
+  const files = filesOf(first.outcomes);
   const again = files.length === 0 ? first : await bothWays(suite, files);
-  const tests = differing(first).filter((test) => !isSame(test, again));
-  const { below, without } = first;
+  const { below, without } = first.outcomes;
   return {
     suite: suite.name,
-    tests: without.tests.size,
+    tests: new Set([...without.keys(), ...below.keys()]).size,
     passed_without: passed(without),
     passed_with: passed(below),
-    requests: below.requests,
-    seconds: Math.round(without.seconds + below.seconds),
-    differences: tests.map((test) => differenceOf(suite, test, again)),
+    requests: first.requests,
+    seconds: Math.round(first.seconds + again.seconds),
+    differences: differences(suite.name, first.outcomes, again.outcomes, reasons),
   };
 };
 
-interface Both {
-  readonly without: Played;
-  readonly below: Played;
-}
-
-const bothWays = async (suite: Suite, files: ReadonlyArray<string>): Promise<Both> => {
+const bothWays = async (suite: Suite, files: ReadonlyArray<string>) => {
   const what = files.length === 0 ? suite.name : `${suite.name}, ${files.length} files again`;
-  const without = await inFolder((folder) => play(suite, false, folder, files));
-  console.error(`${what}, without: ${passed(without)} of ${without.tests.size} pass in ${Math.round(without.seconds)} s`);
-  const below = await inFolder((folder) => play(suite, true, folder, files));
-  console.error(`${what}, with:    ${passed(below)} of ${below.tests.size} pass in ${Math.round(below.seconds)} s`);
-  return { without, below };
+  const one = async (isBelow: boolean): Promise<Played> => {
+    const played = await inFolder((folder) => play(suite, isBelow, folder, files));
+    const { outcomes, seconds } = played;
+    const way = isBelow ? "with" : "without";
+    console.error(`${what}, ${way}: ${passed(outcomes)} of ${outcomes.size} pass in ${Math.round(seconds)} s`);
+    return played;
+  };
+  const without = await one(false);
+  const below = await one(true);
+  return {
+    outcomes: { without: without.outcomes, below: below.outcomes },
+    requests: below.requests,
+    seconds: without.seconds + below.seconds,
+  };
 };
 
 const inFolder = async <A>(use: (folder: string) => Promise<A>): Promise<A> => {
@@ -131,26 +122,7 @@ const inFolder = async <A>(use: (folder: string) => Promise<A>): Promise<A> => {
   }
 };
 
-const differing = (both: Both): ReadonlyArray<string> =>
-  [...new Set([...both.without.tests.keys(), ...both.below.tests.keys()])].filter((test) => !isSame(test, both));
-
-/** A test that did not run either way says nothing, so that it is no difference only if it ran. */
-const isSame = (test: string, { below, without }: Both): boolean =>
-  below.tests.has(test) && without.tests.get(test)?.passed === below.tests.get(test)?.passed;
-
-const fileOf = (test: string): string => test.slice(0, test.indexOf(" › "));
-
-const passed = ({ tests }: Played): number => [...tests.values()].filter((test) => test.passed).length;
-
-const differenceOf = (suite: Suite, test: string, { below, without }: Both): Difference => {
-  const passes = below.tests.get(test)?.passed === true ? "with" : "without";
-  const found = reasons.find((row) => row.passes === passes && row.tests.includes(`${suite.name}: ${test}`));
-  const failed = passes === "without" ? below : without;
-  return { suite: suite.name, test, passes, reason: found?.reason, message: failed.tests.get(test)?.message };
-};
-
-/** The rows of the table, as this folder's own file has them. */
-const reasons: ReadonlyArray<Reason> = JSON.parse(readFileSync(new URL("reasons.json", import.meta.url), "utf8"));
+const passed = (outcomes: Outcomes): number => [...outcomes.values()].filter((test) => test.passed).length;
 
 const text = (report: Report): string =>
   [

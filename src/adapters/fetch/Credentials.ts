@@ -6,16 +6,14 @@ import { Effect, Schema } from "effect";
 import { Failure } from "../../domain/Failure.ts";
 import { refreshMsMax } from "../../runtime/recovery/Recovery.ts";
 import type { RelayRequest } from "../relay/RelayTransport.ts";
+import type { FetchHeaders } from "./Call.ts";
 
 /**
  * Gives the headers that a repeat sets in place of those of the first request.
  *
  * @param headers a copy of the first request's headers
  */
-export type RefreshCredentials = (headers: Headers) => FreshHeaders | Promise<FreshHeaders>;
-
-/** Headers in each form that `fetch` takes. */
-export type FreshHeaders = NonNullable<RequestInit["headers"]>;
+export type RefreshCredentials = (headers: Headers) => FetchHeaders | Promise<FetchHeaders>;
 
 /** `refreshCredentials` failed, so the repeat was not sent and the run has ended. `cause` is its own error. */
 export class CredentialsNotRefreshed extends Schema.TaggedError<CredentialsNotRefreshed>()("CredentialsNotRefreshed", {
@@ -36,7 +34,7 @@ export const renew = (
         throw new TypeError(`expected headers, got ${given === null ? "null" : typeof given}`);
       const headers = headersOf(request);
       // The check above is all that TypeScript cannot know of a caller's value: Headers itself refuses other objects.
-      for (const [name, value] of new Headers(given as FreshHeaders)) headers.set(name, value);
+      for (const [name, value] of new Headers(given as FetchHeaders)) headers.set(name, value);
       return { ...request, headers: [...headers] };
     },
     catch: (cause) => notRefreshed(cause instanceof Error ? cause.message : String(cause), cause),

@@ -32,7 +32,8 @@ import { fetchTransport } from "./Transport.ts";
 export type { RelayResponse, RelayRun } from "../relay/Relay.ts";
 export { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 export type { RelayEvent } from "../relay/RelayReader.ts";
-export { CredentialsNotRefreshed, type FreshHeaders, type RefreshCredentials } from "./Credentials.ts";
+export type { FetchHeaders } from "./Call.ts";
+export { CredentialsNotRefreshed, type RefreshCredentials } from "./Credentials.ts";
 
 /** How a recovering fetch works; everything has a default. */
 export interface FetchRecoveryOptions
@@ -89,7 +90,9 @@ export const recoveringFetch = (options: FetchRecoveryOptions = {}): RecoveringF
     const context = await runtime().context();
     const sleep = (ms: number) => Effect.runPromiseWith(context)(Effect.sleep(ms));
     const refresh = options.refreshCredentials;
-    const transport = fetchTransport(fetch, asked.extras, {
+    const send: typeof globalThis.fetch = (url, sent) =>
+      fetch(url, { ...sent, headers: asked.formed(new Headers(sent?.headers)) });
+    const transport = fetchTransport(send, asked.extras, {
       ...(options.attach === true ? { attaching: { sleep, origins } } : {}),
       ...(refresh === undefined ? {} : { renew: (request) => Effect.runPromiseWith(context)(renew(refresh, request)) }),
     });

@@ -5,11 +5,11 @@ import { TestClock } from "effect/testing";
 import { renew } from "../../../src/adapters/fetch/Credentials.ts";
 import {
   CredentialsNotRefreshed,
-  type FreshHeaders,
+  type FetchHeaders,
   type RefreshCredentials,
 } from "../../../src/adapters/fetch/FetchRecovery.ts";
 import type { FaultProviderOptions } from "../../../src/testing/index.ts";
-import { read, setup } from "./Cases.ts";
+import { bodies, read, setup } from "./Cases.ts";
 
 const reset = { content: [{ text: 3 }], break: { kind: "rst", at: "after_head" } } as const;
 const whole = { content: [{ text: 3 }] } as const;
@@ -27,7 +27,27 @@ const noting = (refreshCredentials?: RefreshCredentials) => {
   return { seen, options };
 };
 
-const headers = { authorization: "Bearer 0", "x-mine": "1" };
+const headers = new Headers({ authorization: "Bearer 0", "x-mine": "1" });
+
+/** The other forms of headers: as a client gives them, and as its fetch gets them in a repeat. */
+const forms: ReadonlyArray<readonly [name: string, given: FetchHeaders, repeated: FetchHeaders]> = [
+  [
+    "a record with its names",
+    { Authorization: "Bearer 0", "x-mine": "1" },
+    { Authorization: "Bearer 1", "x-mine": "1" },
+  ],
+  [
+    "pairs",
+    [
+      ["authorization", "Bearer 0"],
+      ["x-mine", "1"],
+    ],
+    [
+      ["authorization", "Bearer 1"],
+      ["x-mine", "1"],
+    ],
+  ],
+];
 const tokensOf = (seen: ReadonlyArray<Headers>) => seen.map((each) => each.get("authorization"));
 
 /** Posts with a token, and gives the error of the call or its body. */
@@ -63,6 +83,27 @@ describe("the fetch below recoveringFetch", () => {
       assert.includeMembers([...((yield* server.log)[0]?.header_names ?? [])], ["x-mine", "x-theirs"]);
     }),
   );
+
+  for (const [form, given, repeated] of forms) {
+    it.live(`gets ${form}, if its client gives that`, () =>
+      Effect.gen(function* () {
+        const seen: Array<unknown> = [];
+        const { post } = yield* setup(
+          { answers: [reset, whole] },
+          {
+            refreshCredentials: () => ({ authorization: "Bearer 1" }),
+            fetch: (input, init) => {
+              seen.push(init?.headers);
+              return fetch(input, init);
+            },
+          },
+        );
+        const body = new TextEncoder().encode(JSON.stringify(bodies["openai-chat"]));
+        yield* Effect.promise(async () => read(await post("openai-chat", { headers: given, body })));
+        assert.deepStrictEqual(seen, [given, repeated]);
+      }),
+    );
+  }
 
   it.live("cannot change the headers of a repeat", () =>
     Effect.gen(function* () {
@@ -183,7 +224,7 @@ describe("refreshCredentials", () => {
   it.live("sends nothing after its caller has gone while it was asked", () =>
     Effect.gen(function* () {
       const asked = Promise.withResolvers<void>();
-      const fresh = Promise.withResolvers<FreshHeaders>();
+      const fresh = Promise.withResolvers<FetchHeaders>();
       const { options, seen } = noting(() => {
         asked.resolve();
         return fresh.promise;
