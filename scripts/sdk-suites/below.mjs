@@ -66,6 +66,7 @@ const below = (fetch, client) => {
     appendFileSync(log, "called\n");
     return recovering(...call);
   };
+  Object.assign(made, fetch);
   ours.add(made);
   known.set(fetch, made);
   return made;

@@ -101,7 +101,8 @@ export const recoveringFetch = (options: FetchRecoveryOptions = {}): RecoveringF
     const path = await pathOf(asked.plan.request);
     return relay(asked.plan, asked, context, { ...relayOptions(options), ...heeding, path, transport, repeats });
   };
-  return Object.assign(call, { close: async () => own?.dispose() });
+  // SDKs look at what a fetch has beside itself, such as its Response.
+  return Object.assign(call, options.fetch, { close: async () => own?.dispose() });
 };
 
 const quiet: Layer.Layer<StreamProcessor> = Layer.merge(

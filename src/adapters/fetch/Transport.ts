@@ -141,6 +141,7 @@ class FetchExchange implements RelayExchange {
     if (!this.#over) this.#attachment?.stop();
     // A fetch that ignores its signal still loses its reader; the attempt is over, so an error of the cancel is dropped.
     this.#reader?.cancel().catch(() => undefined);
+    this.#reader?.releaseLock();
   }
 
   /** An async function, so that a `fetch` that throws before it returns a promise rejects too. */
