@@ -99,6 +99,8 @@ export const recoveringFetch = (options: FetchRecoveryOptions = {}): RecoveringF
     const { signal } = asked;
     const heeding = signal === undefined ? {} : { signal };
     const path = await pathOf(asked.plan.request);
+    // Its caller may have gone while this was put together.
+    signal?.throwIfAborted();
     return relay(asked.plan, asked, context, { ...relayOptions(options), ...heeding, path, transport, repeats });
   };
   // SDKs look at what a fetch has beside itself, such as its Response.
