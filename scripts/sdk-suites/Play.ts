@@ -82,10 +82,10 @@ const packageOf = (folder: string, name: string): string => {
 
 const run = (command: string, args: ReadonlyArray<string>, cwd: string, env: NodeJS.ProcessEnv): Promise<void> =>
   new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd, env, stdio: "ignore", detached: true });
+    const child = spawn(command, args, { cwd, env, stdio: "ignore" });
     const late = setTimeout(() => {
-      // The runner's workers are in its group.
-      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+      // Its workers end without it.
+      child.kill("SIGKILL");
       reject(
         new SuiteFailed({ reason: "timed_out", message: `a suite in ${cwd} ran for ${suiteMsMax / 60_000} minutes` }),
       );

@@ -80,7 +80,8 @@ describe("a guarded tool", () => {
   it.live("may have a name that every object has", () =>
     onServices([{ content: [{ text: 1 }] }], async (server, recovery) => {
       const plain = tool({ inputSchema: schema, execute: () => "ran" });
-      const tools = recovery.guardTools({ constructor: plain, bash: plain }, { effects: { bash: "mutating" } });
+      const given: ToolSet = { constructor: plain, bash: plain };
+      const tools = recovery.guardTools(given, { effects: { bash: "mutating" } });
       assert.strictEqual(await ask(recovery, server.url, tools).text, "r1.0·");
     }),
   );
