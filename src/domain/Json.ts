@@ -37,3 +37,7 @@ export const string = (value: unknown): string => (typeof value === "string" ? v
 /** The value as a count; undefined when it is not a safe integer from 0. */
 export const natural = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+
+/** A value of a record by a name that someone else chose: `constructor` and `__proto__` are names too. */
+export const own = <A>(of: Readonly<Record<string, A>>, name: string): A | undefined =>
+  Object.hasOwn(of, name) ? of[name] : undefined;

@@ -7,6 +7,7 @@
 import type { ToolSet } from "ai";
 import type { Effect } from "effect";
 import * as HostedTools from "../../domain/HostedTools.ts";
+import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { serverSideState, type ToolEffect } from "../../domain/SideEffects.ts";
 import type { GuardedTool, ToolGuard } from "../../runtime/tools/ToolGuard.ts";
@@ -71,7 +72,7 @@ const marks = new WeakMap<object, MarkedTool>();
  */
 export const guardTools = <T extends ToolSet>(tools: T, options: GuardOptions<T>, dispatch: Dispatch): T => {
   const guarded = Object.entries(tools).map(([name, tool]) => {
-    const effect = options.effects?.[name] ?? "unknown";
+    const effect = Json.own(options.effects ?? {}, name) ?? "unknown";
     const marked = new MarkedTool(name, effect, tool.execute !== undefined);
     const execute = guardedExecute(tool, (call, handler) => dispatch(marked, call, handler));
     return [name, { ...markedDefinition(tool, marked), ...execute }] as const;

@@ -7,6 +7,7 @@
  */
 import { Cause, Effect, FiberSet, Queue, Stream } from "effect";
 import { type AiError, LanguageModel, Prompt, Response, type Tool, type Toolkit } from "effect/ai";
+import * as Json from "../../domain/Json.ts";
 import * as Continuation from "../../provider/Continuation.ts";
 import { type PartEvent, type RunCompleted, type RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { AttemptContext, RunOptions } from "../../runtime/contract/RunOptions.ts";
@@ -161,7 +162,7 @@ class AgentStep {
   }
 
   #results({ id, name, params }: Extract<Response.AnyPart, { readonly type: "tool-call" }>) {
-    const tool = this.#toolkit?.tools[name];
+    const tool = this.#toolkit === undefined ? undefined : Json.own(this.#toolkit.tools, name);
     if (this.#toolkit === undefined || tool === undefined) return Stream.empty;
     if (tool.needsApproval !== undefined && tool.needsApproval !== false)
       return Stream.succeed(resultOf(id, name, { result: denied, encodedResult: denied, isFailure: true }));

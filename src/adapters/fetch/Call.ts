@@ -10,12 +10,17 @@ import type { FetchExtras } from "./StreamAttachment.ts";
 /** The first argument of `fetch`. */
 export type FetchInput = Parameters<typeof globalThis.fetch>[0];
 
+/** Headers in each form that `fetch` takes. */
+export type FetchHeaders = NonNullable<RequestInit["headers"]>;
+
 /** A call of `fetch`. */
 export interface FetchCall {
   /** Undefined: there is nothing to recover, and `input` and `init` pass through as they are. */
   readonly plan: RelayPlan | undefined;
   readonly extras: FetchExtras;
   readonly signal: AbortSignal | undefined;
+  /** Puts headers into the form in which the call gave its own. */
+  readonly formed: (headers: Headers) => FetchHeaders;
   readonly input: FetchInput;
   readonly init: RequestInit | undefined;
 }
@@ -33,7 +38,8 @@ export const readCall = async (
 ): Promise<FetchCall> => {
   const request = input instanceof Request ? input : undefined;
   const signal = init?.signal ?? request?.signal;
-  const untouched: FetchCall = { plan: undefined, extras: {}, signal, input, init };
+  const formed = formOf(init?.headers);
+  const untouched: FetchCall = { plan: undefined, extras: {}, signal, formed, input, init };
   const method = init?.method ?? request?.method ?? "GET";
   const url = request?.url ?? String(input);
   const headers = headersOf(init?.headers ?? request?.headers);
@@ -66,6 +72,17 @@ const bodyOf = async (given: RequestInit["body"], request: Request | undefined):
 };
 
 const headersOf = (given: RequestInit["headers"]): RelayHeaders => [...new Headers(given)];
+
+/**
+ * A `fetch` below may read its headers as an object, or spread them: it gets a record for a record, whose names are written as they were,
+ * pairs for pairs, and else a `Headers`.
+ */
+const formOf = (given: RequestInit["headers"]): FetchCall["formed"] => {
+  if (given === undefined || typeof Reflect.get(given, "entries") === "function")
+    return Array.isArray(given) ? (headers) => [...headers] : (headers) => headers;
+  const names = new Map(Object.keys(given).map((name) => [name.toLowerCase(), name]));
+  return (headers) => Object.fromEntries([...headers].map(([name, value]) => [names.get(name) ?? name, value]));
+};
 
 const extrasOf = (init: RequestInit | undefined, request: Request | undefined): FetchExtras => {
   const { body: _b, duplex: _d, headers: _h, method: _m, signal: _s, ...extras } = init ?? {};

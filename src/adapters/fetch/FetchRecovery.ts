@@ -23,6 +23,7 @@ import { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 import type { DeclaredTools, RelayPlan } from "../relay/RelayPlan.ts";
 import { RelayRepeats } from "../relay/RelayRepeats.ts";
 import { type FetchCall, readCall } from "./Call.ts";
+import { type RefreshCredentials, renew } from "./Credentials.ts";
 import { pathOf } from "./FetchPath.ts";
 import { errorOf, refuse, respond } from "./Response.ts";
 import { GatewayOrigins } from "./StreamAttachment.ts";
@@ -31,6 +32,8 @@ import { fetchTransport } from "./Transport.ts";
 export type { RelayResponse, RelayRun } from "../relay/Relay.ts";
 export { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 export type { RelayEvent } from "../relay/RelayReader.ts";
+export type { FetchHeaders } from "./Call.ts";
+export { CredentialsNotRefreshed, type RefreshCredentials } from "./Credentials.ts";
 
 /** How a recovering fetch works; everything has a default. */
 export interface FetchRecoveryOptions
@@ -46,6 +49,12 @@ export interface FetchRecoveryOptions
   readonly attach?: boolean;
   /** Sends the requests. Default `globalThis.fetch`, looked up at each call. */
   readonly fetch?: typeof globalThis.fetch;
+  /**
+   * Gives the headers that a repeat sets, such as a token that is not about to expire: called with the request's headers before each
+   * repeat. With it, a request that is refused for its credentials is repeated once. If it fails, or takes longer than 30 s, the run
+   * ends with `CredentialsNotRefreshed`. Left out, a repeat has the credentials of the first request.
+   */
+  readonly refreshCredentials?: RefreshCredentials;
   /** What the tools of the requests do, by name. A tool that is not named is `unknown`. */
   readonly tools?: DeclaredTools;
   /** An application's own processor; it outlives this fetch. */
@@ -80,14 +89,22 @@ export const recoveringFetch = (options: FetchRecoveryOptions = {}): RecoveringF
     if (asked.plan === undefined) return fetch(asked.input, asked.init);
     const context = await runtime().context();
     const sleep = (ms: number) => Effect.runPromiseWith(context)(Effect.sleep(ms));
-    const attaching = options.attach === true ? { sleep, origins } : undefined;
-    const transport = fetchTransport(fetch, asked.extras, attaching);
+    const refresh = options.refreshCredentials;
+    const send: typeof globalThis.fetch = (url, sent) =>
+      fetch(url, { ...sent, headers: asked.formed(new Headers(sent?.headers)) });
+    const transport = fetchTransport(send, asked.extras, {
+      ...(options.attach === true ? { attaching: { sleep, origins } } : {}),
+      ...(refresh === undefined ? {} : { renew: (request) => Effect.runPromiseWith(context)(renew(refresh, request)) }),
+    });
     const { signal } = asked;
     const heeding = signal === undefined ? {} : { signal };
     const path = await pathOf(asked.plan.request);
+    // Its caller may have gone while this was put together.
+    signal?.throwIfAborted();
     return relay(asked.plan, asked, context, { ...relayOptions(options), ...heeding, path, transport, repeats });
   };
-  return Object.assign(call, { close: async () => own?.dispose() });
+  // SDKs look at what a fetch has beside itself, such as its Response.
+  return Object.assign(call, options.fetch, { close: async () => own?.dispose() });
 };
 
 const quiet: Layer.Layer<StreamProcessor> = Layer.merge(
@@ -95,8 +112,19 @@ const quiet: Layer.Layer<StreamProcessor> = Layer.merge(
   Layer.succeed(References.MinimumLogLevel, "None"),
 );
 
-const relayOptions = ({ attach: _a, fetch: _f, layer: _l, runtime: _r, tools: _t, ...options }: FetchRecoveryOptions) =>
-  options;
+const relayOptions = ({
+  attach: _a,
+  fetch: _f,
+  layer: _l,
+  refreshCredentials,
+  runtime: _r,
+  tools: _t,
+  ...options
+}: FetchRecoveryOptions) => ({
+  ...options,
+  // The transport refreshes before each repeat. The run only has to know that a repeat after a 401 is of use.
+  ...(refreshCredentials === undefined ? {} : { refreshCredentials: Effect.void }),
+});
 
 /** Runs a request; the promise resolves with its head, as that of a fetch does. */
 const relay = (

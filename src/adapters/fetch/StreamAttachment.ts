@@ -7,6 +7,7 @@
 import { dropOldest } from "../../domain/Limits.ts";
 import type { RelayHead, RelayHeaders, RelayRequest } from "../relay/RelayTransport.ts";
 import { headerOf } from "../relay/RelayTransport.ts";
+import { headersOf } from "./Credentials.ts";
 
 /** Everything of a call that is neither method, address, header, body nor signal (`dispatcher`, `redirect`, …). */
 export type FetchExtras = Omit<RequestInit, "method" | "headers" | "body" | "signal">;
@@ -128,7 +129,7 @@ export class StreamAttachment {
     return await this.#fetch(this.#url, {
       ...this.#extras,
       method,
-      headers: [...this.#headers, ...headers],
+      headers: headersOf({ headers: [...this.#headers, ...headers] }),
       ...(signal === undefined ? {} : { signal }),
     });
   }

@@ -12,26 +12,38 @@ import {
   type RelayTransport,
 } from "../relay/RelayTransport.ts";
 
+import { headersOf } from "./Credentials.ts";
 import { type Attaching, type FetchExtras, StreamAttachment } from "./StreamAttachment.ts";
+
+/** How a repeat differs from the first request, and a break of a response from its end. */
+export interface FetchRepeats {
+  /** Goes on with a gateway's response whose connection breaks; left out, a break is the attempt's end. */
+  readonly attaching?: Attaching;
+  /** Gives a repeat fresh credentials before it is sent. */
+  readonly renew?: Renew;
+}
+
+type Renew = (request: RelayRequest) => Promise<RelayRequest>;
 
 /**
  * Makes the transport of one call.
  *
  * @param fetch sends a request; it is called once an attempt
  * @param extras handed on with every attempt
- * @param attaching goes on with a gateway's response whose connection breaks; left out, a break is the attempt's end
  */
 export const fetchTransport = (
   fetch: typeof globalThis.fetch,
   extras: FetchExtras,
-  attaching?: Attaching,
+  { attaching, renew }: FetchRepeats = {},
 ): RelayTransport => {
   let attempts = 0;
   return {
     open: (request, reporters) => {
       attempts += 1;
-      const sent = attempts > 1 && attaching !== undefined ? repeated(request, attaching) : request;
-      return new FetchExchange(fetch, extras, { request: sent, attaching }, reporters);
+      const isRepeat = attempts > 1;
+      const sent = isRepeat && attaching !== undefined ? repeated(request, attaching) : request;
+      const sending = { request: sent, attaching, renew: isRepeat ? renew : undefined };
+      return new FetchExchange(fetch, extras, sending, reporters);
     },
   };
 };
@@ -51,15 +63,18 @@ const attach = "x-recovery-attach";
 interface Sending {
   readonly request: RelayRequest;
   readonly attaching: Attaching | undefined;
+  readonly renew: Renew | undefined;
 }
 
 class FetchExchange implements RelayExchange {
   readonly #abort = new AbortController();
   readonly #reporters: RelayReporters;
   readonly #response: Promise<Response>;
-  readonly #sending: Sending;
+  readonly #attaching: Attaching | undefined;
   readonly #way: readonly [typeof globalThis.fetch, FetchExtras];
   #attachment: StreamAttachment | undefined;
+  /** As it was sent, with fresh credentials. */
+  #request: RelayRequest;
   #received = 0;
   #over = false;
   #reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
@@ -67,14 +82,14 @@ class FetchExchange implements RelayExchange {
   constructor(
     fetch: typeof globalThis.fetch,
     extras: FetchExtras,
-    { attaching, request }: Sending,
+    { attaching, renew, request }: Sending,
     reporters: RelayReporters,
   ) {
     this.#reporters = reporters;
-    this.#sending = { attaching, request };
+    this.#attaching = attaching;
+    this.#request = request;
     this.#way = [fetch, extras];
-    reporters.delivery("ambiguous");
-    this.#response = this.#send(fetch, extras, request);
+    this.#response = this.#send(renew);
     // `head` gives the rejection to its caller; an attempt that is given up before never calls it.
     this.#response.catch(() => undefined);
   }
@@ -83,8 +98,8 @@ class FetchExchange implements RelayExchange {
     const response = await this.#response;
     this.#reader = response.body?.getReader();
     const head = { status: response.status, statusText: response.statusText, headers: [...response.headers] };
-    const { attaching, request } = this.#sending;
-    if (attaching !== undefined) this.#attachment = StreamAttachment.of(head, request, [...this.#way, attaching]);
+    const attaching = this.#attaching;
+    if (attaching !== undefined) this.#attachment = StreamAttachment.of(head, this.#request, [...this.#way, attaching]);
     // The caller has gone while the head came.
     if (this.#abort.signal.aborted) this.#attachment?.stop();
     return head;
@@ -126,15 +141,24 @@ class FetchExchange implements RelayExchange {
     if (!this.#over) this.#attachment?.stop();
     // A fetch that ignores its signal still loses its reader; the attempt is over, so an error of the cancel is dropped.
     this.#reader?.cancel().catch(() => undefined);
+    this.#reader?.releaseLock();
   }
 
   /** An async function, so that a `fetch` that throws before it returns a promise rejects too. */
-  async #send(fetch: typeof globalThis.fetch, extras: FetchExtras, request: RelayRequest): Promise<Response> {
-    return await fetch(request.url, {
+  async #send(renew: Renew | undefined): Promise<Response> {
+    if (renew !== undefined) {
+      this.#reporters.delivery("not_sent");
+      this.#request = await renew(this.#request);
+      // A fetch that ignores its signal must not send what was given up meanwhile.
+      this.#abort.signal.throwIfAborted();
+    }
+    this.#reporters.delivery("ambiguous");
+    const [fetch, extras] = this.#way;
+    return await fetch(this.#request.url, {
       ...extras,
-      method: request.method,
-      headers: request.headers.map(([name, value]): [string, string] => [name, value]),
-      body: request.body ?? null,
+      method: this.#request.method,
+      headers: headersOf(this.#request),
+      body: this.#request.body ?? null,
       signal: this.#abort.signal,
     });
   }

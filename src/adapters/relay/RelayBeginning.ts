@@ -102,6 +102,8 @@ export interface RelayOptions {
   readonly tolerance?: Tolerance;
   /** The signal of the client's own Stop: the run listens to it, also where a fetch below sees it first. */
   readonly signal?: AbortSignal;
+  /** Renews the credentials after a refusal of them, once a run. Left out, such a refusal ends the run. */
+  readonly refreshCredentials?: Effect.Effect<unknown, unknown>;
   /** Remembers failed requests, so that a client's own retries share a budget. One for all requests. */
   readonly repeats?: RelayRepeats;
   /** After so many milliseconds without a byte a client that waits for what is held gets its protocol's no-op. */
@@ -386,6 +388,7 @@ const runOptions = (
   if (options.path !== undefined) made.path = options.path;
   if (options.group !== undefined) made.group = options.group;
   if (options.signal !== undefined) made.signal = options.signal;
+  if (options.refreshCredentials !== undefined) made.refreshCredentials = options.refreshCredentials;
   if (options.clocks !== undefined) made.clocks = options.clocks;
   if (options.policy !== undefined) made.policy = options.policy;
   return made;

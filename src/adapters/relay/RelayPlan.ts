@@ -89,7 +89,7 @@ const planOf = (
   const model = claim.model || Json.string(body.model);
   const streaming = claim.streaming ?? body.stream === true;
   const kept = address.keeps?.(body, streaming) ?? "nothing";
-  const harmless = declared[serverSideState.name] === "read_only";
+  const harmless = Json.own(declared, serverSideState.name) === "read_only";
   return {
     request,
     protocol,
@@ -132,7 +132,7 @@ const declare = (tools: ReadonlyArray<ToolBoundary>, declared: DeclaredTools): R
     ([name, effect]): ToolBoundary => ({ name: label(name), executor: "provider", effect }),
   );
   return tools.map((tool) => {
-    if (tool.executor === "runtime") return { ...tool, effect: declared[tool.name] ?? tool.effect };
+    if (tool.executor === "runtime") return { ...tool, effect: Json.own(declared, tool.name) ?? tool.effect };
     const covering = boundaries.filter((boundary) => covers(boundary, tool));
     return covering.length === 0 ? tool : { ...tool, effect: effectOf(tool.name, covering) };
   });

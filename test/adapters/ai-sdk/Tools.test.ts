@@ -77,6 +77,15 @@ describe("a guarded tool", () => {
     }),
   );
 
+  it.live("may have a name that every object has", () =>
+    onServices([{ content: [{ text: 1 }] }], async (server, recovery) => {
+      const plain = tool({ inputSchema: schema, execute: () => "ran" });
+      const given: ToolSet = { constructor: plain, bash: plain };
+      const tools = recovery.guardTools(given, { effects: { bash: "mutating" } });
+      assert.strictEqual(await ask(recovery, server.url, tools).text, "r1.0·");
+    }),
+  );
+
   it.live("starts for no call that a recovered model has not handed over", () =>
     onServices([call], async (_server, recovery) => {
       let ran = 0;

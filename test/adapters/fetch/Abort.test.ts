@@ -55,6 +55,18 @@ describe("a client that goes away", () => {
     }
   }
 
+  it.live("gets its own reason if it leaves before the request is on its way, and nothing is sent", () =>
+    Effect.gen(function* () {
+      const { post, server } = yield* setup({ answers: [{ content: [{ text: 1 }] }] });
+      const controller = abortController();
+      const reason = new Error("enough");
+      const failed = reasonOf(post("openai-chat", { signal: controller.signal }));
+      controller.abort(reason);
+      assert.strictEqual(yield* failed, reason);
+      assert.strictEqual((yield* server.log).length, 0);
+    }),
+  );
+
   for (const [name, answer] of moments) {
     for (const [whose, why, end] of [
       ["its user's cancel", undefined, "user_cancelled"],

@@ -246,6 +246,33 @@ describe("recoveringFetch's call", () => {
     }),
   );
 
+  it.live("lets go of the provider's body when its reader leaves", () =>
+    Effect.gen(function* () {
+      const given: Array<Response> = [];
+      const stalled = { content: [{ text: 3 }], break: { kind: "stall", at: "event", n: 3 } } as const;
+      const { post } = yield* setup(
+        { answers: [stalled] },
+        {
+          fetch: async (input, init) => {
+            const response = await fetch(input, init);
+            given.push(response);
+            return response;
+          },
+        },
+      );
+      const response = yield* Effect.promise(() => post("openai-chat"));
+      const reader = response.body?.getReader();
+      yield* Effect.promise(async () => reader?.read());
+      yield* Effect.promise(async () => reader?.cancel());
+      assert.strictEqual(given[0]?.body?.locked, false);
+    }),
+  );
+
+  it("has what its own fetch has beside itself", () => {
+    const under = Object.assign((...call: Parameters<typeof fetch>) => fetch(...call), { Response });
+    assert.strictEqual(Reflect.get(recoveringFetch({ fetch: under }), "Response"), Response);
+  });
+
   it.live("hands on what else a caller gives", () =>
     Effect.gen(function* () {
       const seen: Array<unknown> = [];

@@ -150,6 +150,15 @@ describe("RelayPlan", () => {
     );
   });
 
+  it("reads a tool whose name every object has", () => {
+    for (const name of ["constructor", "toString", "__proto__", "hasOwnProperty"]) {
+      const body = { messages, tools: [{ type: "function", function: { name } }] };
+      assert.deepStrictEqual(plan("https://api.openai.com/v1/chat/completions", body)?.tools, [
+        { name, executor: "runtime", effect: "unknown" },
+      ]);
+    }
+  });
+
   it("only the stream of a background response outlives its connection: OpenAI streams no other by starting_after", () => {
     const url = "https://api.openai.com/v1/responses";
     const resumes = (body: object) => plan(url, { input: "x", stream: true, ...body })?.resumes === true;

@@ -1,0 +1,16 @@
+/** A reporter of jasmine that writes what it saw as jest and vitest do. */
+import { writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+export default class JasmineJson {
+  #results = [];
+
+  specDone({ failedExpectations, filename, fullName, status }) {
+    const failureMessages = failedExpectations.map(({ message }) => message);
+    this.#results.push({ name: fileURLToPath(filename), assertionResults: [{ fullName, status, failureMessages }] });
+  }
+
+  jasmineDone() {
+    writeFileSync(process.env.SDK_SUITES_OUTPUT, JSON.stringify({ testResults: this.#results }));
+  }
+}

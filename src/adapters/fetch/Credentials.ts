@@ -1,0 +1,57 @@
+/**
+ * Gives the repeats of a request fresh credentials: the client below which a fetch stands builds its headers once a call, and a
+ * repeat may leave minutes later.
+ */
+import { Effect, Schema } from "effect";
+import { Failure } from "../../domain/Failure.ts";
+import { refreshMsMax } from "../../runtime/recovery/Recovery.ts";
+import type { RelayRequest } from "../relay/RelayTransport.ts";
+import type { FetchHeaders } from "./Call.ts";
+
+/**
+ * Gives the headers that a repeat sets in place of those of the first request.
+ *
+ * @param headers a copy of the first request's headers
+ */
+export type RefreshCredentials = (headers: Headers) => FetchHeaders | Promise<FetchHeaders>;
+
+/** `refreshCredentials` failed, so the repeat was not sent and the run has ended. `cause` is its own error. */
+export class CredentialsNotRefreshed extends Schema.TaggedError<CredentialsNotRefreshed>()("CredentialsNotRefreshed", {
+  reason: Failure,
+  message: Schema.String,
+  cause: Schema.optionalKey(Schema.Unknown),
+}) {}
+
+/** Sets fresh credentials in a copy of a request. */
+export const renew = (
+  refresh: RefreshCredentials,
+  request: RelayRequest,
+): Effect.Effect<RelayRequest, CredentialsNotRefreshed> =>
+  Effect.tryPromise({
+    try: async () => {
+      const given: unknown = await refresh(headersOf(request));
+      if (typeof given !== "object" || given === null)
+        throw new TypeError(`expected headers, got ${given === null ? "null" : typeof given}`);
+      const headers = headersOf(request);
+      // The check above is all that TypeScript cannot know of a caller's value: Headers itself refuses other objects.
+      for (const [name, value] of new Headers(given as FetchHeaders)) headers.set(name, value);
+      return { ...request, headers: [...headers] };
+    },
+    catch: (cause) => notRefreshed(cause instanceof Error ? cause.message : String(cause), cause),
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: refreshMsMax,
+      orElse: () => Effect.fail(notRefreshed(`no answer within ${refreshMsMax} ms`)),
+    }),
+  );
+
+/** The headers of a request, in an object of their own. */
+export const headersOf = ({ headers }: Pick<RelayRequest, "headers">): Headers =>
+  new Headers(headers.map(([name, value]): [string, string] => [name, value]));
+
+const notRefreshed = (why: string, cause?: unknown): CredentialsNotRefreshed =>
+  new CredentialsNotRefreshed({
+    reason: { kind: "caller_failed" },
+    message: `refreshCredentials failed: ${why}`,
+    ...(cause === undefined ? {} : { cause }),
+  });
