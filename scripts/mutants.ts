@@ -50,7 +50,7 @@ const main = async (): Promise<number> => {
     console.log(usage);
     return 0;
   }
-  const listed = (await catalogue()).filter(
+  const listed = catalogue().filter(
     (it) => (area === undefined || it.area === area) && (only === undefined || it.mutant.name.includes(only)),
   );
   if (listed.length === 0) throw new Error("no mutant has such a name");

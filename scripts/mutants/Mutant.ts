@@ -1,24 +1,34 @@
 /**
  * Describes a mutant: one old or wrong behaviour, put back into a copy of the sources, and the proofs that must notice it.
  */
+import { Schema } from "effect";
 
-/** What is tried against a mutant, in order, until one proof fails as it should. */
-export type Proof =
-  /** A simulation, `runs` seeds from `seed` on (its own first seed where none is given); `npm run simulate`. */
-  | { readonly simulate: "runs" | "crash" | "liveness"; readonly seed?: number; readonly runs: number }
-  /** A test file, or the tests of it whose whole names (those of their describe blocks before it) hold `named`. */
-  | { readonly test: string; readonly named?: string };
+const Text = Schema.NonEmptyString;
+
+/** A proof that is tried against a mutant; they are tried in order until one fails as it should. */
+export const Proof = Schema.Union([
+  /** A simulation, `runs` seeds from `seed` on, by default its own first seed; `npm run simulate`. */
+  Schema.Struct({
+    simulate: Schema.Literals(["runs", "crash", "liveness"]),
+    seed: Schema.optionalKey(Schema.Natural),
+    runs: Schema.Natural,
+  }),
+  /** A test file, or its tests whose full names contain `named`. */
+  Schema.Struct({ test: Text, named: Schema.optionalKey(Text) }),
+]);
+export type Proof = typeof Proof.Type;
 
 /** One change that a proof has to notice. */
-export interface Mutant {
-  /** What goes wrong with it, as one plain sentence in small letters. */
-  readonly name: string;
-  /** What it breaks: a law (`L8`) or a promise, and the break that taught it where there was one. */
-  readonly breaks: string;
-  /** A function, method, class, constant or field that the change stands in. */
-  readonly within: string;
-  /** Text that stands exactly once in all of `src`, whatever file it is in. */
-  readonly find: string;
-  readonly replace: string;
-  readonly proofs: readonly [Proof, ...Array<Proof>];
-}
+export const Mutant = Schema.Struct({
+  /** The fault, as one plain sentence in small letters. */
+  name: Text,
+  /** The law (`L8`) or promise that it breaks. */
+  breaks: Text,
+  /** The function, method, class, constant or field around the change. */
+  within: Text,
+  /** Text that occurs exactly once in all of `src`, in any file. */
+  find: Text,
+  replace: Schema.String,
+  proofs: Schema.NonEmptyArray(Proof),
+});
+export type Mutant = typeof Mutant.Type;

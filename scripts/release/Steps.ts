@@ -54,7 +54,7 @@ export const stepsOf = (
     { name: "outage", minutes: 5, args: ["scripts/outage/index.ts"], passes: [0] },
     ...(checkouts.length === 0
       ? []
-      : [{ name: "sdk-suites", minutes: 15, args: ["scripts/sdk-suites.ts", ...checkouts], passes: [0] }]),
+      : [{ name: "sdk-suites", minutes: 15, args: ["scripts/sdk-suites/index.ts", ...checkouts], passes: [0] }]),
     {
       name: "bench",
       minutes: 10,

@@ -19,7 +19,7 @@ const withImports = (file: string, read = new Set<string>()): string => {
 };
 
 const all = sources(root);
-const listed = await catalogue();
+const listed = catalogue();
 
 describe("every mutant finds the one place that it changes", () => {
   for (const { area, mutant } of listed) {

@@ -1,9 +1,10 @@
 /**
- * Collects the mutants of all areas: every file beside Mutant.ts is an area and exports `mutants`.
+ * Collects the mutants of all areas: every `.jsonl` file beside Mutant.ts is an area, with one mutant a line.
  */
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { Mutant } from "../Mutant.ts";
+import { Schema } from "effect";
+import { Mutant } from "../Mutant.ts";
 
 /** A mutant and the area that lists it. */
 export interface Listed {
@@ -15,20 +16,29 @@ const folder = join(import.meta.dirname, "..");
 
 /** The names of the areas. */
 export const areas = (): ReadonlyArray<string> =>
-  readdirSync(folder, { withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts") && entry.name !== "Mutant.ts")
-    .map(({ name }) => basename(name, ".ts"))
+  readdirSync(folder)
+    .filter((name) => name.endsWith(".jsonl"))
+    .map((name) => basename(name, ".jsonl"))
     .sort();
 
-/** The mutants of all areas, in the order of their lists. */
-export const catalogue = async (): Promise<ReadonlyArray<Listed>> => {
-  const lists = await Promise.all(
-    areas().map(async (area) => {
-      // An area's file exports its list under this name, and its own type says of what; one that does not is refused below.
-      const module = (await import(join(folder, `${area}.ts`))) as { readonly mutants?: ReadonlyArray<Mutant> };
-      if (module.mutants === undefined) throw new Error(`scripts/mutants/${area}.ts: expected an export named mutants`);
-      return module.mutants.map((mutant): Listed => ({ area, mutant }));
-    }),
-  );
-  return lists.flat();
-};
+const read = Schema.decodeUnknownSync(Schema.fromJsonString(Mutant), { onExcessProperty: "error" });
+
+/**
+ * The mutants of all areas, in the order of their lists.
+ *
+ * @throws Error that names the file, the line and the field of a mutant that cannot be read
+ */
+export const catalogue = (): ReadonlyArray<Listed> =>
+  areas().flatMap((area) => {
+    const file = join(folder, `${area}.jsonl`);
+    return readFileSync(file, "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line, at): Listed => {
+        try {
+          return { area, mutant: read(line) };
+        } catch (error) {
+          throw new Error(`scripts/mutants/${area}.jsonl:${at + 1}: ${String(error)}`);
+        }
+      });
+  });
