@@ -5,13 +5,11 @@
 
 import { type DeclaredTools, mayBeRelayed, type RelayPlan, recognise } from "../relay/RelayPlan.ts";
 import type { RelayHeaders } from "../relay/RelayTransport.ts";
+import type { FetchHeaders } from "./Credentials.ts";
 import type { FetchExtras } from "./StreamAttachment.ts";
 
 /** The first argument of `fetch`. */
 export type FetchInput = Parameters<typeof globalThis.fetch>[0];
-
-/** Headers in each form that `fetch` takes. */
-export type FetchHeaders = NonNullable<RequestInit["headers"]>;
 
 /** A call of `fetch`. */
 export interface FetchCall {

@@ -6,7 +6,9 @@ import { Effect, Schema } from "effect";
 import { Failure } from "../../domain/Failure.ts";
 import { refreshMsMax } from "../../runtime/recovery/Recovery.ts";
 import type { RelayRequest } from "../relay/RelayTransport.ts";
-import type { FetchHeaders } from "./Call.ts";
+
+/** Headers in each form that `fetch` takes. */
+export type FetchHeaders = NonNullable<RequestInit["headers"]>;
 
 /**
  * Gives the headers that a repeat sets in place of those of the first request.

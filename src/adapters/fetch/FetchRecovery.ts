@@ -32,8 +32,7 @@ import { fetchTransport } from "./Transport.ts";
 export type { RelayResponse, RelayRun } from "../relay/Relay.ts";
 export { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 export type { RelayEvent } from "../relay/RelayReader.ts";
-export type { FetchHeaders } from "./Call.ts";
-export { CredentialsNotRefreshed, type RefreshCredentials } from "./Credentials.ts";
+export { CredentialsNotRefreshed, type FetchHeaders, type RefreshCredentials } from "./Credentials.ts";
 
 /** How a recovering fetch works; everything has a default. */
 export interface FetchRecoveryOptions
