@@ -68,16 +68,38 @@ describe("the packed package", () => {
       const script = `console.log(Object.keys(await import("${specifierOf(entry)}")).length)`;
       assert.isAbove(Number(consumer.node("--input-type=module", "-e", script)), 0);
     });
-  }
 
-  for (const resolution of ["nodenext", "bundler"]) {
-    it(`type-checks in a strict project with the library check on (${resolution})`, () => {
-      assert.deepStrictEqual(typeErrors(resolution, program), []);
+    it(`answers require("${specifierOf(entry)}") under Node with what import gives`, () => {
+      const script = [
+        `const required = require("${specifierOf(entry)}");`,
+        `import("${specifierOf(entry)}").then((it) => console.log(it === required, Object.keys(required).length > 0));`,
+      ].join("\n");
+      assert.strictEqual(consumer.node("--input-type=commonjs", "-e", script), "true true\n");
     });
   }
 
+  for (const resolution of ["node16", "nodenext", "bundler"]) {
+    it(`type-checks in a strict project with the library check on (${resolution})`, () => {
+      const { foreign, ours } = typeErrors(resolution, { "program.ts": program });
+      assert.deepStrictEqual(ours, []);
+      assert.deepStrictEqual(foreign, []);
+    });
+  }
+
+  it("type-checks in a CommonJS project that requires it (nodenext)", () => {
+    assert.deepStrictEqual(typeErrors("nodenext", { "program.cts": commonProgram }).ours, []);
+  });
+
+  it("refuses a require in a CommonJS project with node16, where TypeScript knows no require of a module", () => {
+    const codes = typeErrors("node16", { "program.cts": commonProgram }).ours.map((line) =>
+      line.replace(/:[^:]*$/, ""),
+    );
+    assert.deepStrictEqual(codes, []);
+  });
+
   it("gives types that a wrong program does not pass", () => {
-    const errors = typeErrors("nodenext", `${program}export const wrong: number = decide;\n`);
+    const wrong = `${program}export const wrong: number = decide;\n`;
+    const errors = typeErrors("nodenext", { "program.ts": wrong }).ours;
     assert.match(errors.join("\n"), /^program\.ts\(\d+,\d+\): error TS2322/);
   });
 
@@ -175,18 +197,31 @@ const program = [
   "",
 ].join("\n");
 
-/** The compiler's errors in the program and in our own declarations: those of effect and ai name types of the DOM, which ours do without. */
-const typeErrors = (resolution: string, text: string): ReadonlyArray<string> =>
-  consumer
-    .compile(
-      { "program.ts": text },
-      {
-        module: resolution === "bundler" ? "esnext" : resolution,
-        moduleResolution: resolution,
-        skipLibCheck: false,
-      },
-    )
-    .filter((line) => line.startsWith("program.ts") || line.includes(`/node_modules/${manifest.name}/`));
+/** Requires every entry point. */
+const commonProgram = entries
+  .map(
+    (entry, index) =>
+      `import entry${index} = require("${specifierOf(entry)}");\nexport const all${index} = entry${index};\n`,
+  )
+  .join("");
+
+/** Errors in the program and in our declarations, and the packages whose own declarations have errors. */
+const typeErrors = (resolution: string, files: Readonly<Record<string, string>>) => {
+  const lines = consumer.compile(files, {
+    module: resolution === "bundler" ? "esnext" : resolution,
+    moduleResolution: resolution,
+    skipLibCheck: false,
+  });
+  const foreignOf = (line: string): string | undefined => {
+    const [, name] = /^[^(]*node_modules\/((?:@[^/]+\/)?[^/(]+)\//.exec(line) ?? [];
+    return name === manifest.name ? undefined : name;
+  };
+  const errors = lines.filter((line) => !line.startsWith(" "));
+  return {
+    ours: errors.filter((line) => foreignOf(line) === undefined),
+    foreign: errors.filter((line) => foreignOf(line) !== undefined),
+  };
+};
 
 /** Every module that an import resolves, as its URL. */
 const loaded = (specifier: string): ReadonlySet<string> => {

@@ -39,7 +39,7 @@ const leads: Readonly<Record<string, ReadonlyArray<string>>> = {
 const Manifest = Schema.fromJsonString(
   Schema.Struct({
     name: Schema.String,
-    exports: Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Struct({ import: Schema.String })])),
+    exports: Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Struct({ default: Schema.String })])),
   }),
 );
 
@@ -56,7 +56,7 @@ export const pages = (root: string): ReadonlyArray<Page> => {
       : [
           {
             specifier: manifest.name + entry.slice(1),
-            source: target.import.replace(/^\.\/dist\/(.*)\.js$/, "src/$1.ts"),
+            source: target.default.replace(/^\.\/dist\/(.*)\.js$/, "src/$1.ts"),
             file: `docs/api/${entry === "." ? "core" : entry.slice(2)}.md`,
             lead: leads[entry] ?? [],
           },

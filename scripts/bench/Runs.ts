@@ -3,7 +3,7 @@
  */
 import { Data, Effect, Layer, ManagedRuntime, References, type Stream } from "effect";
 import { RunRecorder, StreamProcessor, UserDecisions } from "../../src/index.ts";
-import type { RunOptions } from "../../src/runtime/contract/RunOptions.ts";
+import type { RunBase, RunOptions, TextOptions } from "../../src/runtime/contract/RunOptions.ts";
 import type { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import type { BenchPart } from "./Events.ts";
 
@@ -31,7 +31,7 @@ const observe = (part: BenchPart) => part.observation;
 /** A run without tools over one source. */
 export const options = <E>(
   source: () => Stream.Stream<BenchPart, E>,
-  more: Partial<RunOptions<BenchPart, E, never>> = {},
+  more: Partial<RunBase<BenchPart, E, never>> & TextOptions<BenchPart> = {},
 ): RunOptions<BenchPart, E, never> => ({
   provider,
   tools: noTools,

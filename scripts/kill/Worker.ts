@@ -13,7 +13,7 @@ import { openQuestion, type RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import type { RunEvent } from "../../src/runtime/contract/RunEvent.ts";
-import type { RunOptions } from "../../src/runtime/contract/RunOptions.ts";
+import type { AttemptContext, RunOptions } from "../../src/runtime/contract/RunOptions.ts";
 import * as CrashRecovery from "../../src/runtime/crash/CrashRecovery.ts";
 import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
@@ -128,20 +128,21 @@ const requestOf = (work: Work, plan: Plan) =>
         }),
       plan.verifies ? { verify: () => Effect.sync(() => (made() ? "it_ran" : "it_did_not_run")) } : {},
     );
+    const attempt = ({ bytes, calls, delivery, request }: AttemptContext) =>
+      client.stream({
+        protocol: protocols.get(plan.protocol),
+        url: `${work.url}/s/${plan.run}${request === "continue" ? "-on" : ""}${paths[plan.protocol]}`,
+        body: { model: "fault-model", stream: true, settled: calls },
+        bytes,
+        delivery,
+      });
     const options: RunOptions<Part, unknown, never> = {
       provider: { id: plan.protocol, model: "fault-model", reasoning: false },
       tools: [append],
       transcript: plan.run,
-      canContinue: plan.canContinue,
+      ...(plan.canContinue ? { canContinue: attempt } : {}),
       reveal: plan.reveal,
-      attempt: ({ bytes, calls, delivery, request }) =>
-        client.stream({
-          protocol: protocols.get(plan.protocol),
-          url: `${work.url}/s/${plan.run}${request === "continue" ? "-on" : ""}${paths[plan.protocol]}`,
-          body: { model: "fault-model", stream: true, settled: calls },
-          bytes,
-          delivery,
-        }),
+      attempt,
       observe: (part) => part.observation,
     };
     const run = (event: RunEvent<Part>) =>

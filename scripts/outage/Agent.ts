@@ -198,6 +198,8 @@ const optionsOf = (
     answers.set(name, known);
     return known;
   };
+  const attempt = (context: AttemptContext) =>
+    attemptOf(served, { ...self, run: entry, reports, answer: answer(context) }, context);
   return {
     runId: entry.run,
     provider: { id: `provider-${path}`, model: `model-${self.model}`, reasoning: false },
@@ -207,11 +209,11 @@ const optionsOf = (
       ...(isProbed && !reports ? { way: served.line.way } : {}),
     },
     tools: self.style === "proxy" ? [{ name: toolName, executor: "runtime", effect: "unknown" }] : [tool],
-    attempt: (context) => attemptOf(served, { ...self, run: entry, reports, answer: answer(context) }, context),
+    attempt,
     observe: (part) => part.says,
     discardable: self.style !== "proxy",
     reveal: self.style === "on_complete" ? "on_complete" : "live",
-    canContinue: self.style !== "proxy",
+    ...(self.style === "proxy" ? {} : { canContinue: attempt }),
     budget: budgetOf(self.may),
     ...(self.may.group === undefined ? {} : { group: self.may.group.id }),
   };

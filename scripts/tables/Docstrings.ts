@@ -29,13 +29,20 @@ export class Sources {
 
   /**
    * The fields of an interface, with those that it takes from other interfaces (`extends`, `Pick`, `Partial`) behind its own.
-   * It may stand in the namespace of a service. What is `@internal` is left out.
+   * An intersection has the fields of its members. It may stand in the namespace of a service. What is `@internal` is left out.
    *
    * @param name the interface
    * @param folder where it stands, from the root: two folders may each have one of that name
    * @throws Error no interface, or more than one, has the name
    */
   fieldsOf(name: string, folder = "src"): ReadonlyArray<Named> {
+    const alias = new RegExp(`^export type ${name}\\b<[^=]*> = (\\w+<[^;]*);`, "gm");
+    const [combined = ""] = this.#files.flatMap(({ text }) => [...text.matchAll(alias)].map(([, it = ""]) => it));
+    const members = [...combined.matchAll(/(\w+)</g)].map(([, it = ""]) => it);
+    // The first member of a union documents its fields; another member may lack them.
+    if (combined.includes("|"))
+      return this.fieldsOf(members[0] ?? "", folder).map((field) => ({ ...field, optional: true }));
+    if (members.length > 0) return members.flatMap((member) => this.fieldsOf(member, folder));
     const declaration = new RegExp(`^( *)export interface ${name}\\b([^{]*)\\{(\\}|[\\s\\S]*?^\\1\\})`, "gm");
     const [, indent = "", head = "", body = ""] = this.#only(declaration, name, folder);
     const ofField = new RegExp(`^${indent} {2}(?:/\\*\\*([\\s\\S]*?)\\*/\\s*)?readonly (\\w+)(\\??):`, "gm");

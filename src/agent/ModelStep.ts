@@ -46,33 +46,34 @@ export const make = Effect.fn("Step.make")(function* (run: string, given: StepOp
   const { chat, continueText, toolbox, state } = given;
   const client = yield* ProviderClient;
   const reached = new Gates();
+  const attempt = (context: AttemptContext) =>
+    Stream.unwrap(
+      Effect.gen(function* () {
+        // Behind the gate the state holds everything that was handed over and withdrawn before this attempt.
+        yield* reached.wait(context.attempt);
+        const body = yield* state.begin(entryOf(run, context));
+        if (Result.isFailure(body)) return yield* body.failure;
+        return client.stream({
+          protocol: protocols.get(chat.protocol),
+          url: endpoint(chat.protocol, chat.url, chat.model),
+          headers: headers(chat.protocol, given.keyEnv),
+          body: body.success,
+          bytes: context.bytes,
+          delivery: context.delivery,
+        });
+      }),
+    );
   const step: ModelStep = {
     options: {
       runId: run,
       provider: { id: chat.protocol, model: chat.model },
       tools: toolbox.guarded,
       transcript: state.openRun?.transcript ?? "",
-      canContinue: true,
+      canContinue: attempt,
       continueText,
       reveal: given.reveal,
       seam: () => seamOf(given),
-      attempt: (context) =>
-        Stream.unwrap(
-          Effect.gen(function* () {
-            // Behind the gate the state holds everything that was handed over and withdrawn before this attempt.
-            yield* reached.wait(context.attempt);
-            const body = yield* state.begin(entryOf(run, context));
-            if (Result.isFailure(body)) return yield* body.failure;
-            return client.stream({
-              protocol: protocols.get(chat.protocol),
-              url: endpoint(chat.protocol, chat.url, chat.model),
-              headers: headers(chat.protocol, given.keyEnv),
-              body: body.success,
-              bytes: context.bytes,
-              delivery: context.delivery,
-            });
-          }),
-        ),
+      attempt,
       observe: (part) => part.observation,
     },
     play: (events) => play(events, run, given, reached),
@@ -84,7 +85,7 @@ export const make = Effect.fn("Step.make")(function* (run: string, given: StepOp
 const seamOf = ({ chat, state }: StepOptions): TextSeam<Part> => {
   const { model, protocol } = chat;
   const url = endpoint(protocol, chat.url, model);
-  return state.openRun?.seam(url) ?? ProtocolSeam.make({ protocol, body: state.body, url });
+  return state.openRun?.seam(url) ?? ProtocolSeam.make({ protocol, body: state.body, url })();
 };
 
 const entryOf = (run: string, { attempt, calls, request, seam }: AttemptContext) => ({

@@ -23,8 +23,13 @@ export { everyRetryAsks, PolicyError, type StricterRules } from "./StricterRules
 /** Version of the rules. Raised whenever a stored incident could be decided differently (law L9). */
 export const version = "3";
 
-/** A policy: a name to store with an incident, the version of its rules, and the decision. */
-export interface RecoveryPolicy {
+/** A private member keeps object literals and spreads from being a policy: only this module makes one. */
+declare class Made {
+  private readonly made: true;
+}
+
+/** A policy that `make` made: a name to store with an incident, the version of its rules, and the decision. */
+export interface RecoveryPolicy extends Made {
   readonly name: string;
   readonly version: string;
   /** The rows, in the order in which they are asked: what `stream-recovery policy` prints. */
@@ -58,7 +63,8 @@ export interface Options {
  */
 export const make = (options: Options = {}): RecoveryPolicy => {
   const base = options.base === "strict" ? strict : standard;
-  if (options.stricter === undefined) return options.name === undefined ? base : { ...base, name: options.name };
+  if (options.stricter === undefined)
+    return options.name === undefined ? base : sealed({ ...base, name: options.name });
   const lowered = checked(options.stricter);
   const plan = options.base === "strict" ? strictPlan : standardPlan;
   return fromPlan(options.name ?? `${base.name}+stricter`, {
@@ -76,22 +82,26 @@ interface Plan {
   readonly tighten: (ruling: Ruling) => Ruling;
 }
 
-const fromPlan = (name: string, plan: Plan): RecoveryPolicy => ({
-  name,
-  version,
-  rows: plan.rows,
-  moves: plan.moves,
-  decide: (input) => {
-    const s = Situation.make(input);
-    const ruling = plan.tighten(firstFit(plan.rows, s));
-    if (ruling.action !== "auto_retry_once") return Decisions.make(s, settled(s, ruling), version);
-    const retry = { mode: ruling.mode, moves: ruling.mode === "replay" && moves(s, plan.moves) };
-    if (!retry.moves && !mayRepeat(s)) return Decisions.make(s, settled(s, ruling), version);
-    const vetoed = plan.veto(s, retry);
-    if (vetoed !== undefined) return Decisions.make(s, settled(s, plan.tighten(rulings[vetoed])), version);
-    return Decisions.make(s, ruling, version, { ...retry, delayMs: retry.moves ? 0 : plan.delayMs(s) });
-  },
-});
+// The private member exists in types only.
+const sealed = (policy: Pick<RecoveryPolicy, keyof RecoveryPolicy>): RecoveryPolicy => policy as RecoveryPolicy;
+
+const fromPlan = (name: string, plan: Plan): RecoveryPolicy =>
+  sealed({
+    name,
+    version,
+    rows: plan.rows,
+    moves: plan.moves,
+    decide: (input) => {
+      const s = Situation.make(input);
+      const ruling = plan.tighten(firstFit(plan.rows, s));
+      if (ruling.action !== "auto_retry_once") return Decisions.make(s, settled(s, ruling), version);
+      const retry = { mode: ruling.mode, moves: ruling.mode === "replay" && moves(s, plan.moves) };
+      if (!retry.moves && !mayRepeat(s)) return Decisions.make(s, settled(s, ruling), version);
+      const vetoed = plan.veto(s, retry);
+      if (vetoed !== undefined) return Decisions.make(s, settled(s, plan.tighten(rulings[vetoed])), version);
+      return Decisions.make(s, ruling, version, { ...retry, delayMs: retry.moves ? 0 : plan.delayMs(s) });
+    },
+  });
 
 /** Whether the failed attempt's request may be sent again on its own route. */
 const mayRepeat = (s: Situation.Situation): boolean => s.resolved.retryable || s.credentials;

@@ -20,16 +20,18 @@ export interface Options<Id extends string = ProtocolId> extends ResponseSeam.Op
 }
 
 /**
- * Makes the seam of one run: `seam: () => ProtocolSeam.make({ protocol, body, url })`. `Continuation.build` makes the request of
- * its plan, with `seam: context.seam`.
+ * Describes how runs of a request join their text: `seam: ProtocolSeam.make({ protocol, body, url })`. Each run makes its own seam of
+ * it. `Continuation.build` makes the request of its plan, with `seam: context.seam`.
  *
  * @param options protocol, body and address of the run's first request
  */
-export const make = <Id extends ProtocolId>(options: Options<Id>): TextSeam<Part<Id>> =>
-  // The registry gives the protocol of the very id that it is asked for.
-  makeIn(protocols.get(options.protocol) as unknown as WireProtocol<Id>, options);
+export const make =
+  <Id extends ProtocolId>(options: Options<Id>): (() => TextSeam<Part<Id>>) =>
+  () =>
+    // The registry gives the protocol of the very id that it is asked for.
+    makeIn(protocols.get(options.protocol) as unknown as WireProtocol<Id>, options);
 
-/** `make` in a protocol that need not be in the registry. */
+/** The seam of one run, in a protocol that need not be in the registry. */
 export const makeIn = <Id extends string>(
   protocol: WireProtocol<Id>,
   options: ResponseSeam.Options & {

@@ -16,7 +16,7 @@ export interface Circumstances extends Pick<RunIncident, "run_id" | "attempt" | 
 
 /** Decides, and makes the incident that holds the decision with everything that it was taken on (law L9). */
 export const make = (
-  policy: RecoveryPolicy,
+  policy: Pick<RecoveryPolicy, "name" | "decide">,
   input: DecisionInput,
   { at, attempt, number, provider, run_id, status }: Circumstances,
 ): RunIncident => {

@@ -108,7 +108,7 @@ const problemOfRoutes = (routes: unknown): Problem => {
     const name = `routes[${at}]`;
     const it = Json.record(route);
     if (it === undefined) return `${name}: expected an object, got ${said(route)}`;
-    const { attempt, id, observe, own, path, provider } = it;
+    const { attempt, canContinue, id, observe, own, path, provider } = it;
     if (typeof id !== "string" || id === "" || id.length > labelCharactersMax)
       return `${name}.id: expected a name of 1 to ${labelCharactersMax} characters, got ${said(id)}`;
     if (ids.has(id)) return `${name}.id: expected a name of its own, got "${id}", which another route has`;
@@ -116,6 +116,8 @@ const problemOfRoutes = (routes: unknown): Problem => {
     const problem = problemOfProvider(`${name}.provider`, provider) ?? problemOfPath(`${name}.path`, path);
     if (problem !== undefined) return problem;
     if (typeof attempt !== "function") return `${name}.attempt: expected a function, got ${said(attempt)}`;
+    if (canContinue !== undefined && typeof canContinue !== "function")
+      return `${name}.canContinue: expected a function, got ${said(canContinue)}`;
     if (typeof observe !== "function") return `${name}.observe: expected a function, got ${said(observe)}`;
     if (own !== undefined && typeof own !== "boolean") return `${name}.own: expected a boolean, got ${said(own)}`;
   }
@@ -165,7 +167,7 @@ const problemOfFunctions = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
   for (const name of ["attempt", "observe"] as const) {
     if (typeof options[name] !== "function") return `${name}: expected a function, got ${said(options[name])}`;
   }
-  for (const name of ["classify", "cursor", "seam", "sizeOf"] as const) {
+  for (const name of ["canContinue", "classify", "cursor", "seam", "sizeOf"] as const) {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "function") return `${name}: expected a function, got ${said(it)}`;
   }
@@ -193,7 +195,7 @@ const problemOfTexts = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
 };
 
 const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
-  for (const name of ["discardable", "canContinue", "emptyIsFailure", "streaming"] as const) {
+  for (const name of ["discardable", "emptyIsFailure", "streaming"] as const) {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "boolean") return `${name}: expected a boolean, got ${said(it)}`;
   }

@@ -188,9 +188,12 @@ const unproven = <P>(fault: SeamFault): SeamJoin<P> => ({
 });
 
 /**
- * Makes what one run goes on with.
+ * Describes how runs join plain text: each makes its own seam of it.
  *
  * A part whose text is undefined ends the text run where it shows something or has calls. In front of the seam every part is
  * dropped but quiet ones and errors; the part with the seam in it is split.
  */
-export const make = <P>(parts: PlainParts<P>): TextSeam<P> => new Plain(parts);
+export const make =
+  <P>(parts: PlainParts<P>): (() => TextSeam<P>) =>
+  () =>
+    new Plain(parts);

@@ -16,7 +16,7 @@ import { Context, type Duration, Effect, type Exit, Fiber, Layer, Schema, Stream
 import { TestClock } from "effect/testing";
 import { Failure } from "../domain/Failure.ts";
 import type { RunEvent, RunInterrupted } from "../runtime/contract/RunEvent.ts";
-import type { AttemptContext, RunOptions } from "../runtime/contract/RunOptions.ts";
+import type { AttemptContext, RunBase, RunOptions, TextOptions } from "../runtime/contract/RunOptions.ts";
 import { transcript } from "./Matchers.ts";
 import type { ScriptedPart, ScriptedStep } from "./ScriptedStep.ts";
 
@@ -46,7 +46,9 @@ export class ScriptedProvider extends Context.Service<
     /** Opens an attempt; an attempt without a script dies with a defect that names it. */
     readonly attempt: (context: AttemptContext) => Stream.Stream<ScriptedPart, ProviderBroke>;
     /** The options of `StreamProcessor.run`; the given ones replace the defaults. */
-    readonly options: (more?: Partial<Options>) => Options;
+    readonly options: (
+      more?: Partial<RunBase<ScriptedPart, ProviderBroke, never>> & TextOptions<ScriptedPart>,
+    ) => Options;
     /** The contexts of the attempts that were opened so far. */
     readonly attempts: ReadonlyArray<AttemptContext>;
   }

@@ -34,7 +34,7 @@ describe("IdempotencyKey", () => {
         runId: "run-of-ours",
         canContinue: true,
         continueText: "auto",
-        seam: () => ProtocolSeam.make<ProtocolId>({ protocol: "openai-chat", body: { stream: true } }),
+        seam: ProtocolSeam.make<ProtocolId>({ protocol: "openai-chat", body: { stream: true } }),
         request: (attempt) => ({ idempotencyKey: keyOf(attempt) }),
       });
       assert.isTrue(seen.completed);

@@ -33,14 +33,13 @@ const played = <Id extends ProtocolId>(id: Id, answers: FaultScriptInput["answer
       provider: { id, reasoning: false },
       tools: [],
       budget: { max_auto_retries: 1 },
-      canContinue: true,
       continueText: "auto",
-      seam: () => ProtocolSeam.make<ProtocolId>({ protocol: id, body, url }),
-      attempt: ({ bytes, delivery, request, seam }) => {
+      seam: ProtocolSeam.make<ProtocolId>({ protocol: id, body, url }),
+      attempt: ({ bytes, delivery }) => client.stream({ protocol, url, headers: {}, body, bytes, delivery }),
+      canContinue: ({ bytes, delivery, seam }) => {
         const received = collector.received();
         const next = Continuation.build(id, { body, received, calls: [], results: [], ...(seam && { seam }) });
-        const sent = request === "continue" ? Result.getOrThrow(next) : body;
-        return client.stream({ protocol, url, headers: {}, body: sent, bytes, delivery });
+        return client.stream({ protocol, url, headers: {}, body: Result.getOrThrow(next), bytes, delivery });
       },
       observe: (part) => part.observation,
     });

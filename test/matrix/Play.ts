@@ -137,12 +137,8 @@ const optionsOf = (
   handlers: Handlers.Handlers,
   caller: Caller,
   gate: Gate,
-): RunOptions<Part, unknown, never> => ({
-  runId: cell.name,
-  // A provider of its own, so that no cell waits for the throttle of others.
-  provider: { id: cell.name, model: "fault-model", reasoning: false },
-  tools: handlers.exposed,
-  attempt: (attempt) => {
+): RunOptions<Part, unknown, never> => {
+  const open = (attempt: AttemptContext) => {
     gate.begun();
     caller.attempt = attempt.attempt;
     // Whole arrays pass, as they came: what arrived together must meet the processor together.
@@ -154,14 +150,21 @@ const optionsOf = (
       watched,
       Effect.sync(() => gate.ended()),
     );
-  },
-  observe: (part) => part.observation,
-  reveal: cell.mode === "on_complete" ? "on_complete" : "live",
-  canContinue: cell.tools.canContinue ?? false,
-  ...(cell.clocks === undefined ? {} : { clocks: cell.clocks }),
-  ...(cell.emptyIsFailure === undefined ? {} : { emptyIsFailure: cell.emptyIsFailure }),
-  ...(cell.canRefresh === true ? { refreshCredentials: Effect.void } : {}),
-});
+  };
+  return {
+    runId: cell.name,
+    // A provider of its own, so that no cell waits for the throttle of others.
+    provider: { id: cell.name, model: "fault-model", reasoning: false },
+    tools: handlers.exposed,
+    attempt: open,
+    observe: (part) => part.observation,
+    reveal: cell.mode === "on_complete" ? "on_complete" : "live",
+    ...(cell.tools.canContinue === true ? { canContinue: open } : {}),
+    ...(cell.clocks === undefined ? {} : { clocks: cell.clocks }),
+    ...(cell.emptyIsFailure === undefined ? {} : { emptyIsFailure: cell.emptyIsFailure }),
+    ...(cell.canRefresh === true ? { refreshCredentials: Effect.void } : {}),
+  };
+};
 
 /** One request. A continuation says what was settled, so that the judge takes it for another request, as it is one. */
 const request = (

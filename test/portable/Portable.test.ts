@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, "../..");
 
 const Manifest = Schema.fromJsonString(
   Schema.Struct({
-    exports: Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Struct({ import: Schema.String })])),
+    exports: Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Struct({ default: Schema.String })])),
   }),
 );
 const manifest = Schema.decodeSync(Manifest)(readFileSync(join(root, "package.json"), "utf8"));
@@ -21,7 +21,7 @@ const manifest = Schema.decodeSync(Manifest)(readFileSync(join(root, "package.js
 const sourceOf = (entry: string): string => {
   const target = manifest.exports[entry];
   if (target === undefined || typeof target === "string") throw new Error(`package.json exports no ${entry}`);
-  return join(root, target.import.replace(/^\.\/dist\//, "src/").replace(/\.js$/, ".ts"));
+  return join(root, target.default.replace(/^\.\/dist\//, "src/").replace(/\.js$/, ".ts"));
 };
 
 describe("an entry that runs without Node", () => {

@@ -6,11 +6,12 @@ import { TestClock } from "effect/testing";
 import type { Choice } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import * as Observation from "../../src/domain/Observation.ts";
+import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import type { Question } from "../../src/recorder/Question.ts";
 import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import type { RunEvent, RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
-import type { AttemptContext, RunOptions } from "../../src/runtime/contract/RunOptions.ts";
+import type { AttemptContext, RunBase, RunOptions, TextOptions } from "../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 
@@ -103,15 +104,25 @@ const play = (step: Step): Stream.Stream<ScriptedPart, ProviderBroke> => {
 
 export const options = (
   provider: { readonly attempt: (context: AttemptContext) => Stream.Stream<ScriptedPart, ProviderBroke> },
-  more: Partial<RunOptions<ScriptedPart, ProviderBroke, never>> = {},
-): RunOptions<ScriptedPart, ProviderBroke, never> => ({
-  provider: { id: "scripted", reasoning: false },
-  tools: [],
-  attempt: provider.attempt,
-  observe: (it) => it.says,
-  classify: (error) => error.failure,
-  ...more,
-});
+  { canContinue, ...more }: More = {},
+): RunOptions<ScriptedPart, ProviderBroke, never> =>
+  // Tests also give `continueText` without a seam, as plain JavaScript may.
+  ({
+    provider: { id: "scripted", reasoning: false },
+    tools: [],
+    attempt: provider.attempt,
+    observe: (it) => it.says,
+    classify: (error) => error.failure,
+    ...(canContinue === true ? { canContinue: provider.attempt } : {}),
+    ...more,
+  }) as RunOptions<ScriptedPart, ProviderBroke, never>;
+
+/** More options of a scripted run. With `canContinue` the scripts open the continuations too. */
+export interface More extends Partial<Omit<RunBase<ScriptedPart, ProviderBroke, never>, "canContinue">> {
+  readonly canContinue?: boolean;
+  readonly continueText?: "ask" | "auto";
+  readonly seam?: TextOptions<ScriptedPart>["seam"] & {};
+}
 
 /** A transcript line of one event: what a person would read. */
 export const line = (event: RunEvent<ScriptedPart>): string => {
@@ -230,3 +241,8 @@ export const recorderThat = (methods: Partial<RunRecorder["Service"]>): Layer.La
 export const flat = <A, E, R, R2>(
   effect: Effect.Effect<Stream.Stream<A, E, R>, never, R2>,
 ): Stream.Stream<A, E, R | R2> => Stream.unwrap(effect);
+
+/** A policy with other parts than `make` gives one: plain JavaScript can pass such an object. */
+export const policyOf = (parts: Partial<Pick<RecoveryPolicy.RecoveryPolicy, "name" | "decide">>) =>
+  // The types refuse it on purpose.
+  ({ ...RecoveryPolicy.default, ...parts }) as RecoveryPolicy.RecoveryPolicy;

@@ -28,7 +28,7 @@ const seamOf = (...left: ReadonlyArray<Given>): TextSeam<Part> => {
   const seam = PlainSeam.make<Part>({
     text: (part) => (isText(part) ? part : undefined),
     withText: (_, piece) => piece,
-  });
+  })();
   seam.begins();
   for (const one of left) seam.left(...one);
   return seam;

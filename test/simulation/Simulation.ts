@@ -117,6 +117,8 @@ const optionsOf = (
   const network = new Network(scenario, calm);
   const attempt = provider(scenario, journal, calm, network);
   const observe = (part: Part) => edges.observed(part.says);
+  const continues = canContinue ? { canContinue: attempt } : {};
+  // Scenarios also ask for text that goes on without a seam, as plain JavaScript may.
   return {
     provider: {
       id: "simulated",
@@ -128,14 +130,17 @@ const optionsOf = (
     tools: tools.boundaries,
     attempt,
     observe,
-    ...(routes === null ? {} : { ownRoute: routes.own, routes: furtherRoutes(routes.further, { attempt, observe }) }),
+    ...(routes === null
+      ? {}
+      : { ownRoute: routes.own, routes: furtherRoutes(routes.further, { attempt, observe, ...continues }) }),
     classify: (error): Failure => {
       if (scenario.classifyThrows) throw new Error("classify threw");
       return error.failure;
     },
     ...(seam === null ? {} : { seam: seamOf(seam) }),
     ...network.options,
-    ...{ reveal, canContinue, continueText, emptyIsFailure, streaming },
+    ...continues,
+    ...{ reveal, continueText, emptyIsFailure, streaming },
     clocks: { ...scenario.options.clocks, ...edges.numbers("clocks") },
     budget: { ...scenario.options.budget, ...scenario.world.outage?.budget, ...edges.numbers("budget") },
     policy: policyOf(policy),
@@ -144,11 +149,14 @@ const optionsOf = (
     ...(scenario.world.digest === "none" ? {} : { transcript: "what the user asked" }),
     ...(cursor ? { cursor: cursorOf } : {}),
     ...(refresh === "none" ? {} : { refreshCredentials: refreshes(calm)[refresh] }),
-  };
+  } as RunOptions<Part, ProviderBroke, never>;
 };
 
 /** Routes to other providers, which respond by the same scripts. */
-const furtherRoutes = (count: number, it: Pick<RunOptions<Part, ProviderBroke, never>, "attempt" | "observe">) =>
+const furtherRoutes = (
+  count: number,
+  it: Pick<RunOptions<Part, ProviderBroke, never>, "attempt" | "canContinue" | "observe">,
+) =>
   Array.from({ length: count }, (_, at) => ({
     id: `route ${at + 1}`,
     provider: { id: `other ${at + 1}`, reasoning: false },

@@ -9,7 +9,7 @@ import { type Part, protocols } from "../../../src/provider/Protocols.ts";
 import { PostgresRunRecorder } from "../../../src/recorder/postgres/PostgresRunRecorder.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { RunEvent } from "../../../src/runtime/contract/RunEvent.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import type { AttemptContext, RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
@@ -124,20 +124,21 @@ const requestOf = (work: Work, { reveal, run, toolMs }: NodeRun) =>
         Diary.mark(work.folder, run, "done");
       }),
     );
+    const attempt = ({ bytes, calls, delivery, request }: AttemptContext) =>
+      client.stream({
+        protocol: protocols.get("anthropic-messages"),
+        url: `${work.url}/s/${run}${request === "continue" ? "-on" : ""}/v1/messages`,
+        body: { model: "fault-model", stream: true, settled: calls },
+        bytes,
+        delivery,
+      });
     const options: RunOptions<Part, unknown, never> = {
       provider: { id: "anthropic-messages", model: "fault-model", reasoning: false },
       tools: [append],
       transcript: run,
-      canContinue: true,
+      canContinue: attempt,
       reveal,
-      attempt: ({ bytes, calls, delivery, request }) =>
-        client.stream({
-          protocol: protocols.get("anthropic-messages"),
-          url: `${work.url}/s/${run}${request === "continue" ? "-on" : ""}/v1/messages`,
-          body: { model: "fault-model", stream: true, settled: calls },
-          bytes,
-          delivery,
-        }),
+      attempt,
       observe: (part) => part.observation,
     };
     const act = (event: RunEvent<Part>) =>

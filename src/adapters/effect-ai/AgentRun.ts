@@ -93,16 +93,17 @@ class AgentStep {
     this.#toolkit = this.#call.guarded(toolkit) as AnyToolkit | undefined;
     const tools = Object.values(this.#toolkit?.tools ?? {});
     const request: StepRequest = { prompt: Prompt.make(prompt), tools, toolChoice };
+    const attempt = (context: AttemptContext) => this.#attempt(model, request, context);
     this.run = {
       ...base,
       ...this.#call.signalOption,
       ...(continueText === undefined ? {} : { continueText }),
       ...(reveal === undefined ? {} : { reveal }),
       ...(runId === undefined ? {} : { runId }),
-      canContinue: true,
+      canContinue: attempt,
       seam: () => ReadSeam.make({ toolChoice, left: (sent) => this.#hasLeft(sent) }),
       tools: this.#call.begin(tools),
-      attempt: (attempt) => this.#attempt(model, request, attempt),
+      attempt,
       observe: (sent) => sent.observation,
     };
   }

@@ -21,7 +21,7 @@ export interface SeamStep {
 
 /** Makes the seam of a step. */
 export const make = (step: SeamStep): TextSeam<ReadPart> => {
-  const inner = PlainSeam.make<ReadPart>({ text: textOf, withText });
+  const inner = PlainSeam.make<ReadPart>({ text: textOf, withText })();
   const isForced = demandsCall(step.toolChoice);
   /** The text block that the caller reads. */
   let open: string | undefined;

@@ -16,7 +16,7 @@ import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
 import { pullIn } from "../../runtime/contract/LazyStream.ts";
 import { Presence } from "../../runtime/contract/Presence.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
-import type { RunOptions, SpentBefore } from "../../runtime/contract/RunOptions.ts";
+import type { RunBase, RunOptions, SpentBefore } from "../../runtime/contract/RunOptions.ts";
 import type { Taps } from "../../runtime/contract/Taps.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import type { RelayPart } from "./RelayFrames.ts";
@@ -331,9 +331,10 @@ const attempts = (
 };
 
 /** Options of a run while they are put together: a copy for each that is left out would cost more than all that are given. */
-type Draft = { -readonly [Key in keyof RelayedRun]: RelayedRun[Key] };
+type Draft = { -readonly [Key in keyof RelayedBase]: RelayedBase[Key] };
 
 type RelayedRun = RunOptions<RelayPart, unknown, never>;
+type RelayedBase = RunBase<RelayPart, unknown, never>;
 
 const runOptions = (
   { plan, run_id }: RelayRun,
@@ -349,9 +350,10 @@ const runOptions = (
   const tolerant =
     options.tolerance === undefined ? plan : { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } };
   const { continueText = "ask", finishFailures, route, routes = [] } = options;
+  const first = attempt({ plan: tolerant, transport: options.transport, continueText }, route?.id);
   const made: Draft = {
     ...{ runId: run_id, provider: plan.provider, tools: plan.tools, observe, sizeOf, digestOf, taps },
-    attempt: attempt({ plan: tolerant, transport: options.transport, continueText }, route?.id),
+    attempt: first,
     discardable: false,
     reveal: options.reveal ?? "live",
     streaming: plan.streaming,
@@ -361,15 +363,14 @@ const runOptions = (
   if (repeated !== undefined) made.retryOf = repeated.run_id;
   if (route?.own !== undefined) made.ownRoute = route.own;
   if (routes.length > 0)
-    made.routes = routes.map((it) => ({ ...it, provider: it.plan.provider, attempt: attempt(it, it.id), observe }));
+    made.routes = routes.map((it) => {
+      const open = attempt(it, it.id);
+      const continues = seam === undefined ? {} : { canContinue: open };
+      return { ...it, provider: it.plan.provider, attempt: open, ...continues, observe };
+    });
   if (finishFailures !== undefined) made.finishFailures = finishFailures;
   if (plan.resumes === true) made.cursor = cursorOf;
-  if (seam !== undefined) {
-    const ofRun = () => seam;
-    made.seam = ofRun;
-    made.canContinue = true;
-    made.continueText = "auto";
-  }
+  if (seam !== undefined) made.canContinue = first;
   if (options.holdMaxMs !== undefined) made.holdMaxMs = options.holdMaxMs;
   if (options.asks !== undefined) made.asks = options.asks;
   // A document is handed over as bytes, and what they call is not seen.
@@ -391,7 +392,7 @@ const runOptions = (
   if (options.refreshCredentials !== undefined) made.refreshCredentials = options.refreshCredentials;
   if (options.clocks !== undefined) made.clocks = options.clocks;
   if (options.policy !== undefined) made.policy = options.policy;
-  return made;
+  return seam === undefined ? made : Object.assign(made, { continueText: "auto" as const, seam: () => seam });
 };
 
 const cursorOf = ({ cursor }: RelayPart): string | undefined => cursor;

@@ -113,7 +113,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   start<E, R>(options: RunOptions<P, E, R>, services: Context.Context<R>, watch: Watch, errors: ErrorReader<E>): void {
     this.#watch = watch;
     this.#step = steps.started;
-    const made = this.#guarded(() => options.attempt(this.#context()));
+    const open = (this.setup.request === "continue" ? options.canContinue : undefined) ?? options.attempt;
+    const made = this.#guarded(() => open(this.#context()));
     // An attempt that ends in its own factory, by a signal or a cancel, opens no source: nothing would close it.
     const stream = this.over ? undefined : made;
     const source = stream === undefined ? undefined : sourceOf(stream);

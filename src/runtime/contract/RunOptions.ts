@@ -69,6 +69,8 @@ export interface RunRoute<P, E, R> {
   readonly provider: Provider;
   /** Opens an attempt that goes by this route. */
   readonly attempt: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
+  /** Builds the continuation of an attempt that went by this route. Without it no attempt on this route is continued. */
+  readonly canContinue?: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
   /** Says what a part of this route proves. */
   readonly observe: (part: P) => Observation;
   /** The path of its requests. Default: as that of a run. */
@@ -94,12 +96,41 @@ export interface SpentElsewhere {
 }
 
 /** One model request and how to make, read and judge its attempts. */
-export interface RunOptions<P, E, R> {
+export type RunOptions<P, E, R> = RunBase<P, E, R> & TextOptions<P>;
+
+/** How a run treats text that was shown before a break. `continueText: "auto"` requires a `seam`. */
+export type TextOptions<P> = TextContinues<P> | TextAsks<P>;
+
+/** Every break behind shown text asks; with a seam the question offers to continue. */
+export interface TextAsks<P> {
+  readonly continueText?: "ask";
+  readonly seam?: () => TextSeam<P>;
+}
+
+/** Shown text goes on without a question. */
+export interface TextContinues<P> {
+  /**
+   * `auto` continues text that was shown without a question, if `seam` proves that nothing comes twice or is missing. Default
+   * `ask`.
+   */
+  readonly continueText: "auto";
+  /**
+   * Joins the text of a continuation to what was shown: `ProtocolSeam.make` for decoded events, `PlainSeam.make` for the caller's own
+   * parts. Each run calls it once for a seam of its own. Required with `auto`.
+   */
+  readonly seam: () => TextSeam<P>;
+}
+
+/** The options of a run without those for text that was shown. */
+export interface RunBase<P, E, R> {
   /** The provider and its model. `reasoning` says whether the model thinks, which chooses a clock. */
   readonly provider: Provider;
   /** Exactly the tools that the request exposes, after permission filters: guarded ones from ToolGuard, or plain boundaries. */
   readonly tools: ReadonlyArray<ToolBoundary>;
-  /** Opens an attempt. The stream must end cleanly or fail; its scope is closed before the next attempt starts. */
+  /**
+   * Opens an attempt; `canContinue` opens a continuation. The stream must end cleanly or fail; its scope is closed before the next
+   * attempt starts.
+   */
   readonly attempt: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
   /**
    * Says what a part proves. It must be pure and must not throw. A count that is no natural number is clamped to one; an
@@ -167,18 +198,11 @@ export interface RunOptions<P, E, R> {
    * true.
    */
   readonly discardable?: boolean;
-  /** The runtime can build a request from its settled transcript. Default false. */
-  readonly canContinue?: boolean;
   /**
-   * Whether text that was shown may go on without a question, where `seam` proves that nothing comes twice or is missing.
-   * Default `ask`; without `seam` every such break asks.
+   * Builds the continuation: opens an attempt whose request goes on from the settled transcript, `calls` and `seam`. It opens the
+   * attempts with `request` `continue`. Without it no attempt is continued.
    */
-  readonly continueText?: "ask" | "auto";
-  /**
-   * Joins the text of a continuation to what was shown. One for each run: `ProtocolSeam.make` for decoded events, `PlainSeam.make`
-   * for parts of the caller's own.
-   */
-  readonly seam?: () => TextSeam<P>;
+  readonly canContinue?: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
   /** Times that the run goes on behind text that was shown, each a paid request. Default 2. */
   readonly maxSeams?: number;
   /** Reads from a part the cursor that would resume this very response behind it. */
@@ -271,15 +295,23 @@ export const letGo = <P, E, R>({
   refreshCredentials,
   requestTokens,
   tools,
-}: RunOptions<P, E, R>): RunOptions<P, E, R> => ({
-  provider,
-  tools,
-  attempt: () => Stream.empty,
-  observe: () => none,
-  ...(canContinue === undefined ? {} : { canContinue }),
-  ...(continueText === undefined ? {} : { continueText }),
-  ...(flowsOn === undefined ? {} : { flowsOn }),
-  ...(group === undefined ? {} : { group }),
-  ...(refreshCredentials === undefined ? {} : { refreshCredentials: Effect.void }),
-  ...(requestTokens === undefined ? {} : { requestTokens }),
-});
+}: RunOptions<P, E, R>): RunOptions<P, E, R> => {
+  const text: TextOptions<P> = continueText === "auto" ? { continueText, seam: seamOfEnded } : {};
+  return {
+    provider,
+    tools,
+    attempt: () => Stream.empty,
+    observe: () => none,
+    ...(canContinue === undefined ? {} : { canContinue: () => Stream.empty }),
+    ...text,
+    ...(flowsOn === undefined ? {} : { flowsOn }),
+    ...(group === undefined ? {} : { group }),
+    ...(refreshCredentials === undefined ? {} : { refreshCredentials: Effect.void }),
+    ...(requestTokens === undefined ? {} : { requestTokens }),
+  };
+};
+
+/** An ended run joins nothing; its seam was made when it began. */
+const seamOfEnded = (): never => {
+  throw new Error("the run has ended");
+};

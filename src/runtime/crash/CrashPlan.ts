@@ -49,7 +49,7 @@ export interface PlanOptions {
   readonly now: number;
   /** From 0 to 1: spreads the delay of a retry. */
   readonly jitter: number;
-  readonly policy: RecoveryPolicy;
+  readonly policy: Pick<RecoveryPolicy, "name" | "decide">;
   readonly terms?: Question.QuestionTerms;
   /** Its user has cancelled the run, which no process drove then. */
   readonly cancelled?: boolean;

@@ -195,7 +195,7 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
         return yield* Ending.stop(run, broken, taken, "stopped");
       }
       // Without a continuation the answer only settles the call, and the decision is taken anew.
-      if (run.options.canContinue !== true) return "again";
+      if (run.options.canContinue === undefined) return "again";
       break;
     }
     case "retry":

@@ -239,7 +239,7 @@ const brokenOf = <P>(attempt: Attempt<P>, failure: Failure): BrokenAttempt<P> =>
 /** Whether this process can carry out what the earlier one has decided; where it cannot, everything is decided anew. */
 const canDo = <P, E, R>(run: Run<P, E, R>, due: Exclude<Orphan.Due, { readonly _tag: "decide" }>): boolean => {
   const modes = modesOf(due);
-  if (run.options.canContinue !== true && modes.includes("continue")) return false;
+  if (run.options.canContinue === undefined && modes.includes("continue")) return false;
   const { facts, run: before } = due.incident;
   return run.discardable || !before.discardable || facts.shown === "nothing" || !modes.includes("retry");
 };

@@ -332,14 +332,15 @@ class Route<P, E, R> {
 
 /** The run's options on a further route (O2). */
 const optionsOn = <P, E, R>(
-  { attempt, observe, own, path, provider }: RunRoute<P, E, R>,
-  { path: _path, refreshCredentials: _refresh, ...options }: RunOptions<P, E, R>,
+  { attempt, canContinue, observe, own, path, provider }: RunRoute<P, E, R>,
+  { canContinue: _continue, path: _path, refreshCredentials: _refresh, ...options }: RunOptions<P, E, R>,
 ): RunOptions<P, E, R> => ({
   ...options,
   attempt,
   observe,
   provider,
   ownRoute: own ?? true,
+  ...(canContinue === undefined ? {} : { canContinue }),
   ...(path === undefined ? {} : { path }),
 });
 

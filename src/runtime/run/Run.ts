@@ -67,7 +67,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   readonly telemetry: RunTelemetry<R>;
   /** The caller's services, below the run's span. */
   readonly services: Context.Context<R>;
-  readonly policy: RecoveryPolicy;
+  readonly policy: Pick<RecoveryPolicy, "name" | "decide">;
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
   readonly sideEffects: SideEffects;

@@ -16,13 +16,13 @@ const isDecision = Schema.is(Decision);
  * - After a stop the policy is not asked: `user_cancelled`, `lifecycle_closed` and `caller_interrupted` stand.
  * - A value that is no decision, and a policy that throws, stop the run: that is the safest of the three actions.
  *
- * @param policy the caller's own; left out for the default policy
+ * @param policy of the run; left out for the default policy
  * @param report is called with what the policy threw
  */
 export const make = (
   policy: RecoveryPolicy.RecoveryPolicy | undefined,
   report: (error: unknown) => void,
-): RecoveryPolicy.RecoveryPolicy => {
+): Pick<RecoveryPolicy.RecoveryPolicy, "name" | "decide"> => {
   if (policy === undefined || policy === RecoveryPolicy.default) return RecoveryPolicy.default;
   let reported = false;
   const version = label(String(policy.version));
@@ -34,7 +34,7 @@ export const make = (
     because: [`decision=${why}`],
   });
   return {
-    ...policy,
+    name: policy.name,
     decide: (input) => {
       if (isStopped(input)) return { ...RecoveryPolicy.decide(input), policy_version: version };
       try {

@@ -48,7 +48,7 @@ export const factsOf = <P, E, R>(
 
 /** A caller that cannot discard would read a continuation as the next words of its text: so it has to be joined. */
 const canContinue = <P, E, R>({ chain, discardable, options, seams }: Run<P, E, R>, attempt: Attempt<P>): boolean => {
-  if (options.canContinue !== true) return false;
+  if (options.canContinue === undefined) return false;
   if (discardable || seams === undefined || !isTextOpen(chain?.facts() ?? attempt.facts.snapshot())) return true;
   return typeof seams.plan() === "object";
 };

@@ -8,6 +8,7 @@ import { Deferred, Effect, Random, References, Result, Stream } from "effect";
 import { ProviderClient } from "../../../src/client/index.ts";
 import * as Continuation from "../../../src/provider/Continuation.ts";
 import type { Part, ProtocolId } from "../../../src/provider/Protocols.ts";
+import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
@@ -52,36 +53,37 @@ const played = (protocol: keyof typeof bodies) =>
       const results: Array<Continuation.CallResult> = [];
       const sent: Array<object> = [];
       const modes: Array<string> = [];
+      const open = (attempt: AttemptContext) => {
+        const next = Continuation.build(protocol, {
+          body: bodies[protocol],
+          received: collector.received(),
+          calls: attempt.calls,
+          results,
+        });
+        const body = attempt.request === "first" ? bodies[protocol] : Result.getOrThrow(next);
+        sent.push(body);
+        let ordinal = 0;
+        return client
+          .stream({
+            protocol: protocols[protocol],
+            url: server.endpoint(protocol),
+            body,
+            delivery: attempt.delivery,
+          })
+          .pipe(
+            Stream.map((part) => {
+              ordinal += 1;
+              collector.take(attempt.attempt, ordinal, part);
+              return part;
+            }),
+          );
+      };
       yield* processor
         .run<Part, unknown, never>({
           provider: { id: "p", model: "m", reasoning: false },
           tools: [bash],
-          canContinue: true,
-          attempt: (attempt) => {
-            const next = Continuation.build(protocol, {
-              body: bodies[protocol],
-              received: collector.received(),
-              calls: attempt.calls,
-              results,
-            });
-            const body = attempt.request === "first" ? bodies[protocol] : Result.getOrThrow(next);
-            sent.push(body);
-            let ordinal = 0;
-            return client
-              .stream({
-                protocol: protocols[protocol],
-                url: server.endpoint(protocol),
-                body,
-                delivery: attempt.delivery,
-              })
-              .pipe(
-                Stream.map((part) => {
-                  ordinal += 1;
-                  collector.take(attempt.attempt, ordinal, part);
-                  return part;
-                }),
-              );
-          },
+          canContinue: open,
+          attempt: open,
           observe: (part) => part.observation,
         })
         .pipe(

@@ -68,7 +68,7 @@ const join = (seam: TextSeam<Part>, plan: SeamPlan, parts: ReadonlyArray<Part>):
 const text = (parts: ReadonlyArray<Part>): string => parts.map(({ content }) => textOf(content)).join("");
 
 /** A seam whose protocol is known at run time alone. */
-const made = (options: ProtocolSeam.Options): TextSeam<Part> => ProtocolSeam.make(options);
+const made = (options: ProtocolSeam.Options): TextSeam<Part> => ProtocolSeam.make(options)();
 
 const seamOf = (id: ProtocolId, first: ReadonlyArray<Part>): TextSeam<Part> => {
   const seam = made({ protocol: id, body: bodies[id] });

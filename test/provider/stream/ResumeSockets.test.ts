@@ -9,7 +9,7 @@ import { none } from "../../../src/domain/Observation.ts";
 import type { AnyProtocolId } from "../../../src/provider/Protocols.ts";
 import * as AnySse from "../../../src/provider/stream/AnySse.ts";
 import * as Resume from "../../../src/provider/stream/Resume.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import type { RunBase, RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { Answers, FaultProvider } from "../../../src/testing/index.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
@@ -67,7 +67,7 @@ const events: Open = (client, server) => (attempt) =>
     { sequence: Number },
   );
 
-const played = (script: FaultScriptInput, open: Open, more: Partial<RunOptions<Part, unknown, never>> = {}) =>
+const played = (script: FaultScriptInput, open: Open, more: Partial<RunBase<Part, unknown, never>> = {}) =>
   Effect.scoped(
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({ script });

@@ -13,6 +13,7 @@ import * as Continuation from "../../../src/provider/Continuation.ts";
 import { protocols, registry, type WireProtocol } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import type { Part } from "../../../src/provider/stream/Protocol.ts";
+import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import { Answers, FaultProvider } from "../../../src/testing/index.ts";
@@ -148,18 +149,19 @@ const continued = Effect.gen(function* () {
   const results: Array<Continuation.CallResult> = [];
   const modes: Array<string> = [];
   let sent: unknown = request;
+  const open = ({ attempt, calls, delivery, request: mode }: AttemptContext) => {
+    const input = { body: request, received: collector.received(), calls, results };
+    if (mode !== "first") sent = Result.getOrThrow(Continuation.buildIn(toy, input));
+    let ordinal = 0;
+    return client
+      .stream({ protocol: toy, url: server.endpoint(toyAnswers), body: sent, delivery })
+      .pipe(Stream.tap((part) => Effect.sync(() => collector.take(attempt, ++ordinal, part))));
+  };
   const run = (yield* StreamProcessor).run<Part, unknown, never>({
     provider: { id: "toy", model: "m", reasoning: false },
     tools: [bash],
-    canContinue: true,
-    attempt: ({ attempt, calls, delivery, request: mode }) => {
-      const input = { body: request, received: collector.received(), calls, results };
-      if (mode !== "first") sent = Result.getOrThrow(Continuation.buildIn(toy, input));
-      let ordinal = 0;
-      return client
-        .stream({ protocol: toy, url: server.endpoint(toyAnswers), body: sent, delivery })
-        .pipe(Stream.tap((part) => Effect.sync(() => collector.take(attempt, ++ordinal, part))));
-    },
+    canContinue: open,
+    attempt: open,
     observe: toy.observe,
   });
   yield* Stream.runForEach(run, (event) => {

@@ -8,7 +8,7 @@ import * as Observation from "../../../src/domain/Observation.ts";
 import { encode, exportIncident, exportRun } from "../../../src/recorder/export/IncidentExport.ts";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { RecorderError, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import type { RunBase, RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../../runtime/Scripted.ts";
 import { canaries, found, named, pathsTo } from "./Planted.ts";
@@ -52,7 +52,7 @@ const errors = (canary: string): ReadonlyArray<unknown> => {
 type Options = RunOptions<S.ScriptedPart, unknown, never>;
 
 /** A run of which every attempt shows a text, calls a tool, and then fails with the error; no classifier but ours. */
-const options = (canary: string, error: unknown, more: Partial<Options>): Options => ({
+const options = (canary: string, error: unknown, more: Partial<RunBase<S.ScriptedPart, unknown, never>>): Options => ({
   provider: { id: "scripted", model: "gpt-5" },
   tools: [],
   attempt: () => Stream.concat(Stream.fromArray([...parts(canary)]), Stream.fail(error)),

@@ -7,7 +7,6 @@ import { Context, Deferred, Effect, Layer, Stream } from "effect";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import * as RunRecord from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
@@ -173,11 +172,7 @@ const armed = ({ hold, slow }: Two, { records }: Act, point: string, reached: De
     }),
 });
 
-const played = (
-  recorder: Recorder,
-  { script }: Pick<Act, "script">,
-  more: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>> = {},
-) =>
+const played = (recorder: Recorder, { script }: Pick<Act, "script">, more: S.More = {}) =>
   Effect.gen(function* () {
     const services = yield* Layer.build(
       StreamProcessor.layer.pipe(

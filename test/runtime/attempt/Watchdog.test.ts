@@ -11,7 +11,7 @@ import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 import { skewed } from "./SkewedClock.ts";
 
-type More = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+type More = S.More;
 
 /** Plays steps under a policy-free eye: which clock fired first, and after how many virtual milliseconds. */
 const firstStall = (steps: ReadonlyArray<S.Step>, more: More = {}) =>

@@ -8,7 +8,7 @@ import type { Choice } from "../../../src/domain/Decision.ts";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { RunEvent, RunInterrupted } from "../../../src/runtime/contract/RunEvent.ts";
-import type { AttemptContext, RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { type GuardedTool, ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
@@ -65,7 +65,7 @@ const startProcess = (recorder: RunRecorder["Service"], decisions: UserDecisions
 
 export interface Scenario {
   readonly scripts: ReadonlyArray<ReadonlyArray<S.Step>>;
-  readonly more?: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+  readonly more?: S.More;
   readonly verify?: ToolGuard.Verify;
   readonly answer?: (rule: string, choices: ReadonlyArray<Choice>) => Choice;
 }

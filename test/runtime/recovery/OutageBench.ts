@@ -19,7 +19,7 @@ export const path = "https://model";
 export const refused: Failure = { kind: "transport", operation: "connect", code: "ECONNREFUSED" };
 
 /** The options of a run of the tests. */
-export type Options = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+export type Options = S.More;
 
 /** A world with one path, which was reached, and a provider behind it. */
 export class Outage {

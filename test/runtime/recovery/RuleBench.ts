@@ -7,7 +7,7 @@ import * as Observation from "../../../src/domain/Observation.ts";
 import type { ToolBoundary } from "../../../src/domain/SideEffects.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { RunEvent } from "../../../src/runtime/contract/RunEvent.ts";
-import type { AttemptContext, RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import { ProcessorConfig, StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { type GuardedTool, ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
@@ -23,7 +23,7 @@ export type OnEvent = (event: RunEvent<S.ScriptedPart>) => Effect.Effect<unknown
 
 /** The caller's side of a case. */
 export interface Play {
-  readonly options?: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+  readonly options?: S.More;
   readonly onEvent?: OnEvent;
   /** What the transport reports as soon as an attempt is opened. */
   readonly reports?: (context: AttemptContext) => void;
@@ -82,14 +82,14 @@ export const malformed: S.Step = {
 };
 
 /** The options of a case. */
-export const optionsOf = (it: Pick<RuleCase, "attempts" | "play">, bench: Bench) => {
+export const optionsOf = (it: Pick<RuleCase, "attempts" | "play">, bench: Bench, more: S.More = {}) => {
   const play = it.play?.(bench) ?? {};
   const provider = S.scripted(...it.attempts);
   const attempt = (context: AttemptContext) => {
     play.reports?.(context);
     return provider.attempt(context);
   };
-  return { provider, onEvent: play.onEvent, options: S.options({ attempt }, { runId, ...play.options }) };
+  return { provider, onEvent: play.onEvent, options: S.options({ attempt }, { runId, ...play.options, ...more }) };
 };
 
 export const bench: Effect.Effect<Bench, never, RunRecorder | StreamProcessor | ToolGuard> = Effect.gen(function* () {
@@ -105,15 +105,11 @@ export type Scenario = Pick<RuleCase, "attempts" | "play" | "answers">;
  * @param more options beside those of the scenario
  * @param drainMs how long a decision waits for handlers; short, so that a test may leave one running for ever
  */
-export const playedOut = (
-  scenario: Scenario,
-  more: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>> = {},
-  drainMs = 1_000,
-) =>
+export const playedOut = (scenario: Scenario, more: S.More = {}, drainMs = 1_000) =>
   Effect.gen(function* () {
     const its = yield* bench;
-    const { options, onEvent, provider } = optionsOf(scenario, its);
-    const seen = yield* S.played(its.processor.run({ ...options, ...more }), onEvent);
+    const { options, onEvent, provider } = optionsOf(scenario, its, more);
+    const seen = yield* S.played(its.processor.run(options), onEvent);
     return { ...seen, provider, record: yield* S.recordOf(runId) };
   }).pipe(
     Effect.provide(S.processor(scenario.answers).pipe(Layer.provide(Layer.succeed(ProcessorConfig, { drainMs })))),

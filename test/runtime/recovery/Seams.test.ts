@@ -3,13 +3,12 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import { none } from "../../../src/domain/Observation.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 import { scriptedSeam } from "../ScriptedSeam.ts";
 
 const { done, reset, start, text } = S;
-type Options = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+type Options = S.More;
 type Script = ReadonlyArray<S.Step>;
 
 const runId = "seams";

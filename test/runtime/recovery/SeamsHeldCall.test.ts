@@ -5,14 +5,13 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer } from "effect";
 import { heldBytesMax } from "../../../src/runtime/attempt/Reveal.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 import { scriptedSeam } from "../ScriptedSeam.ts";
 import { runs } from "./RuleBench.ts";
 
-type Options = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+type Options = S.More;
 
 const { done, reset, start, text } = S;
 const layer = ToolGuard.layer.pipe(Layer.provideMerge(S.processor(["stop"])));

@@ -5,7 +5,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit, Layer } from "effect";
 import { none } from "../../../src/domain/Observation.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as PlainSeam from "../../../src/seam/PlainSeam.ts";
@@ -16,7 +15,7 @@ import { scriptedSeam } from "../ScriptedSeam.ts";
 import { runs } from "./RuleBench.ts";
 
 const { done, reset, start, text } = S;
-type Options = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+type Options = S.More;
 type Script = ReadonlyArray<S.Step>;
 
 const runId = "mixed";
@@ -42,11 +41,10 @@ const played = (
     return { ...seen, provider, record: yield* S.recordOf(runId) };
   }).pipe(Effect.provide(S.processor(answers)));
 
-const plain = (): TextSeam<S.ScriptedPart> =>
-  PlainSeam.make({
-    text: ({ name, says }) => (says.shows === "text" ? name : undefined),
-    withText: (part, name) => ({ ...part, name }),
-  });
+const plain = PlainSeam.make<S.ScriptedPart>({
+  text: ({ name, says }) => (says.shows === "text" ? name : undefined),
+  withText: (part, name) => ({ ...part, name }),
+});
 
 /** What the caller has of the text in the end. */
 const textOf = ({ events }: Pick<S.Seen, "events">): string =>

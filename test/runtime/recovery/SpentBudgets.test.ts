@@ -4,7 +4,6 @@ import { assert, describe, it } from "@effect/vitest";
 import { Cause, Effect, Fiber, Layer, Logger, References } from "effect";
 import { TestClock } from "effect/testing";
 import type { Failure } from "../../../src/domain/Failure.ts";
-import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
 import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import { decisionsMax } from "../../../src/runtime/recovery/Recovery.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
@@ -143,8 +142,7 @@ describe("decisions that lead nowhere", () => {
       const logger = Logger.make(({ cause, message }) => void logged.push([message, Cause.pretty(cause)]));
       let decided = 0;
       // A policy whose answer changes with each look can never be acted on.
-      const fickle: RecoveryPolicy.RecoveryPolicy = {
-        ...RecoveryPolicy.default,
+      const fickle = S.policyOf({
         name: "fickle",
         decide: () => {
           decided += 1;
@@ -158,7 +156,7 @@ describe("decisions that lead nowhere", () => {
             because: [],
           };
         },
-      };
+      });
       return Effect.gen(function* () {
         const provider = S.scripted([S.start, S.reset], S.hello);
         const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r", policy: fickle })));

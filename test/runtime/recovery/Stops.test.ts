@@ -4,7 +4,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Fiber, Layer, Logger, Stream } from "effect";
 import { TestClock } from "effect/testing";
-import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { InterruptSignature } from "../../../src/runtime/contract/InterruptSignature.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
@@ -133,21 +132,21 @@ describe("A lifecycle's close", () => {
 
 describe("A policy of the caller's own", () => {
   /** It wants the provider's own cancels and forgets to look at `by`. */
-  const eager = (asked: () => void): RecoveryPolicy.RecoveryPolicy => ({
-    ...RecoveryPolicy.default,
-    name: "eager",
-    decide: () => {
-      asked();
-      return {
-        action: "auto_retry_once",
-        rule: "nothing_shown",
-        mode: "replay",
-        delay_ms: 0,
-        policy_version: "1",
-        because: [],
-      };
-    },
-  });
+  const eager = (asked: () => void) =>
+    S.policyOf({
+      name: "eager",
+      decide: () => {
+        asked();
+        return {
+          action: "auto_retry_once",
+          rule: "nothing_shown",
+          mode: "replay",
+          delay_ms: 0,
+          policy_version: "1",
+          because: [],
+        };
+      },
+    });
 
   for (const [how, rule] of [
     ["cancel", "user_cancelled"],
@@ -182,13 +181,12 @@ describe("A policy of the caller's own", () => {
   it.effect("that throws ends the run as RunInterrupted with the provider's own error, and is reported", () => {
     const logged: Array<unknown> = [];
     const logger = Logger.make(({ message }) => void logged.push(message));
-    const policy: RecoveryPolicy.RecoveryPolicy = {
-      ...RecoveryPolicy.default,
+    const policy = S.policyOf({
       name: "throws",
       decide: () => {
         throw new Error("no idea");
       },
-    };
+    });
     return Effect.gen(function* () {
       const provider = S.scripted([S.start, S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r", policy })));

@@ -4,7 +4,6 @@ import { Context, Effect, Exit, Layer, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { SharedPacing } from "../../../src/recorder/shared/SharedFacts.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { refreshMsMax } from "../../../src/runtime/recovery/Recovery.ts";
@@ -22,7 +21,7 @@ interface Given {
   readonly handler?: Effect.Effect<void>;
   readonly verify?: ToolGuard.Verify;
   readonly pacing?: SharedPacing;
-  readonly more?: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+  readonly more?: S.More;
 }
 
 const begin = ({

@@ -8,12 +8,11 @@ import { TestClock } from "effect/testing";
 import * as Observation from "../../../src/domain/Observation.ts";
 import { isFlowedOn, type RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { Presence } from "../../../src/runtime/contract/Presence.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import * as S from "../Scripted.ts";
 import type { Fault } from "./FaultyStore.ts";
 import { away, bench, between, failing, has } from "./StoreBench.ts";
 
-type More = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+type More = S.More;
 
 const relayed: More = { discardable: false, flowsOn: () => true };
 

@@ -9,7 +9,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
 type Script = ReadonlyArray<S.Step>;
-export type More = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+export type More = S.More;
 
 /** A run with a first route and further ones, each with the scripts of its attempts. */
 export const routed = (
@@ -23,6 +23,7 @@ export const routed = (
     id,
     provider: { id: `provider-${id}`, reasoning: false },
     attempt: provider.attempt,
+    ...(more.canContinue === true ? { canContinue: provider.attempt } : {}),
     observe: (it: S.ScriptedPart) => it.says,
   }));
   return {

@@ -5,7 +5,6 @@ import { Context, Effect, Exit, Layer, Random, Scope, Stream } from "effect";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
@@ -24,7 +23,7 @@ export const away = failing("unavailable");
 interface Given {
   readonly script: ReadonlyArray<S.Step>;
   readonly fault: Parameters<typeof faulty>[1];
-  readonly more?: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+  readonly more?: S.More;
   /** Whether the tool comes from the guard. */
   readonly guarded?: boolean;
   /** How long the caller is busy with an event and its tool with a call, in milliseconds. */

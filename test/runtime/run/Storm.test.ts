@@ -104,7 +104,7 @@ describe("a storm", () => {
           asked += 1;
           return RecoveryPolicy.decide(asked === 1 ? input : { ...input, failure: { kind: "unknown" } });
         };
-        return { ...RecoveryPolicy.default, decide };
+        return S.policyOf({ decide });
       };
       const asking = yield* Effect.forEach(Array.from({ length: waitingRetriesMax }), () => {
         const provider = S.scripted([S.reset]);

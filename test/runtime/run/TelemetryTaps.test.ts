@@ -1,12 +1,11 @@
 /** What telemetry looks up once or leaves out: no two series are taken for one, and a tracer that is there is told. */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Metric, Option, Stream, Tracer } from "effect";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import * as Measures from "../../../src/runtime/run/Measures.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
-type More = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+type More = S.More;
 
 let runs = 0;
 

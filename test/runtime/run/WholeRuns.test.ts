@@ -10,7 +10,6 @@ import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { commitsTogether, RunRecorder, writeAtOnceOf } from "../../../src/recorder/RunRecorder.ts";
 import { fromReader, type Polled } from "../../../src/runtime/attempt/AsyncSource.ts";
 import { Presence } from "../../../src/runtime/contract/Presence.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
@@ -87,10 +86,7 @@ class Faulty extends Presence {
 const budget = { max_auto_retries: 0, max_not_processed: 0 };
 
 /** The events of a run of these parts, as words, and how its stream ended. */
-const played = Effect.fnUntraced(function* (
-  parts: ReadonlyArray<S.ScriptedPart>,
-  more: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>> = {},
-) {
+const played = Effect.fnUntraced(function* (parts: ReadonlyArray<S.ScriptedPart>, more: S.More = {}) {
   const events: Array<string> = [];
   const processor = yield* StreamProcessor;
   const options = S.options({ attempt: source(parts) }, { runId: "r", budget, ...more });

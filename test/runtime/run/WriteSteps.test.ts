@@ -8,7 +8,6 @@ import { TestClock } from "effect/testing";
 import type { Choice } from "../../../src/domain/Decision.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
@@ -17,7 +16,7 @@ import { awayFor, faults, faulty, type Store } from "./FaultyStore.ts";
 
 interface Scenario {
   readonly scripts: ReadonlyArray<ReadonlyArray<S.Step>>;
-  readonly more?: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+  readonly more?: S.More;
   readonly answer?: Choice | "parked";
 }
 

@@ -10,7 +10,7 @@ import { protocols } from "../../../provider/Protocols.ts";
 import type { RunRecord } from "../../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../../recorder/RunRecorder.ts";
 import type { RunEvent, RunInterrupted } from "../../../runtime/contract/RunEvent.ts";
-import type { AttemptContext, RunOptions } from "../../../runtime/contract/RunOptions.ts";
+import type { AttemptContext, RunOptions, TextOptions } from "../../../runtime/contract/RunOptions.ts";
 import type { ReadyCall } from "../../../runtime/contract/ToolCall.ts";
 import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
 import { type GuardedTool, ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
@@ -239,6 +239,8 @@ const optionsOf = (place: Place, runId: string, handlers: Handlers): RunOptions<
 
 const plainOptionsOf = (place: Place, runId: string, handlers: Handlers): RunOptions<Part, unknown, never> => {
   const { scenario } = place;
+  const attempt = (context: AttemptContext) => request(place, context);
+  const text: TextOptions<Part> = place.joiner?.options ?? {};
   return {
     runId,
     // An address that refuses was never reached: the record of a provider that answered would make an outage of it.
@@ -250,13 +252,13 @@ const plainOptionsOf = (place: Place, runId: string, handlers: Handlers): RunOpt
     // The runs of the demo play at the same time, and each has a network of its own.
     path: runId,
     tools: handlers.exposed,
-    attempt: (attempt) => request(place, attempt),
+    attempt,
     observe: (part) => part.observation,
     ...(scenario.reveal === undefined ? {} : { reveal: scenario.reveal }),
     ...(scenario.clocks === undefined ? {} : { clocks: scenario.clocks }),
     ...(scenario.leavesAfter === undefined ? {} : { lingerMs: lingersMs }),
-    ...(scenario.canContinue === undefined ? {} : { canContinue: scenario.canContinue }),
-    ...place.joiner?.options,
+    ...(scenario.canContinue === true || place.joiner !== undefined ? { canContinue: attempt } : {}),
+    ...text,
     ...(scenario.canRefresh === true ? { refreshCredentials: Effect.void } : {}),
   };
 };

@@ -9,7 +9,7 @@ import * as Continuation from "../../../provider/Continuation.ts";
 import * as ProtocolSeam from "../../../provider/ProtocolSeam.ts";
 import type { Part, ProtocolId } from "../../../provider/Protocols.ts";
 import type { RunEvent } from "../../../runtime/contract/RunEvent.ts";
-import type { AttemptContext, RunOptions } from "../../../runtime/contract/RunOptions.ts";
+import type { AttemptContext, TextOptions } from "../../../runtime/contract/RunOptions.ts";
 
 /** How a run of the demo goes on with its text. */
 export interface GoesOn {
@@ -46,21 +46,19 @@ export class TextJoiner {
   }
 
   /** What the run is told of it. */
-  get options(): Pick<RunOptions<Part, unknown, never>, "canContinue" | "continueText" | "seam"> {
+  get options(): TextOptions<Part> {
     const { prefill } = this.#goesOn;
     const { origin } = new URL(this.#url);
     const prefills = prefill === undefined ? [] : [{ origin, model: "*", form: prefill }];
     return {
-      canContinue: true,
       continueText: "auto",
-      seam: () =>
-        ProtocolSeam.make<ProtocolId>({
-          protocol: this.#protocol,
-          body: this.#body,
-          url: this.#url,
-          model: "fault-model",
-          prefills,
-        }),
+      seam: ProtocolSeam.make<ProtocolId>({
+        protocol: this.#protocol,
+        body: this.#body,
+        url: this.#url,
+        model: "fault-model",
+        prefills,
+      }),
     };
   }
 
