@@ -20,7 +20,15 @@ export { type AttachAfter, type AttachOptions, AttachRefused } from "./runtime/c
 export { InterruptSignature } from "./runtime/contract/InterruptSignature.ts";
 export * as RunEvent from "./runtime/contract/RunEvent.ts";
 export { RunInterrupted } from "./runtime/contract/RunEvent.ts";
-export type { AttemptContext, RunBase, RunOptions, TakeUpOptions, TextAsks, TextContinues, TextOptions } from "./runtime/contract/RunOptions.ts";
+export type {
+  AttemptContext,
+  RunBase,
+  RunOptions,
+  TakeUpOptions,
+  TextAsks,
+  TextContinues,
+  TextOptions,
+} from "./runtime/contract/RunOptions.ts";
 export type { CallReference, ReadyCall, SettledCall } from "./runtime/contract/ToolCall.ts";
 export * as CallOutcomes from "./runtime/crash/CallOutcomes.ts";
 export * as CrashRecovery from "./runtime/crash/CrashRecovery.ts";

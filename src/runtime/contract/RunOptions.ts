@@ -286,16 +286,9 @@ export interface TakeUpOptions<P, E, R> {
  * What an ended run still needs: its calls may run later, and the store may take its end later. Its request and what reads
  * a response may be large, and are let go (L11).
  */
-export const letGo = <P, E, R>({
-  canContinue,
-  continueText,
-  flowsOn,
-  group,
-  provider,
-  refreshCredentials,
-  requestTokens,
-  tools,
-}: RunOptions<P, E, R>): RunOptions<P, E, R> => {
+export const letGo = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R> => {
+  // Here, and not among the parameters: the published types would name the internal options, which they do not have.
+  const { canContinue, continueText, flowsOn, group, provider, refreshCredentials, requestTokens, tools } = options;
   const text: TextOptions<P> = continueText === "auto" ? { continueText, seam: seamOfEnded } : {};
   return {
     provider,
