@@ -9,7 +9,7 @@ import { expect, vi } from "vitest";
 const waits = /\bit\.(?:effect|live|scoped|layer)|\basync\b|\bPromise\b/;
 
 const path = expect.getState().testPath;
-if (path !== undefined && !waits.test(readFileSync(path, "utf8"))) vi.setConfig({ testTimeout: 0 });
+if (path !== undefined && !waits.test(readFileSync(path, "utf8"))) vi.setConfig({ testTimeout: 0, hookTimeout: 0 });
 else {
   const [oneMinute = 0] = loadavg();
   // Runnable processes per core: each gets that part of the time that it gets on an idle machine.

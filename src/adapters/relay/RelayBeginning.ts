@@ -392,7 +392,9 @@ const runOptions = (
   if (options.refreshCredentials !== undefined) made.refreshCredentials = options.refreshCredentials;
   if (options.clocks !== undefined) made.clocks = options.clocks;
   if (options.policy !== undefined) made.policy = options.policy;
-  return seam === undefined ? made : Object.assign(made, { continueText: "auto" as const, seam: () => seam });
+  if (seam === undefined) return made;
+  const ofRun = () => seam;
+  return Object.assign(made, { continueText: "auto" as const, seam: ofRun });
 };
 
 const cursorOf = ({ cursor }: RelayPart): string | undefined => cursor;
