@@ -195,7 +195,7 @@ describe("L8 a run that is parked while a handler of it runs", () => {
       assert.strictEqual(record.parked, "question");
       assert.strictEqual(record.attempts[0]?.facts.tools[0]?.phase, "settled");
       const provider = S.scripted([S.text("all"), S.done]);
-      const late = { ...options, attempt: provider.attempt };
+      const late = { ...options, attempt: provider.attempt, canContinue: provider.attempt };
       const resumed = yield* Deferred.make<void>();
       const going = yield* Effect.forkChild(
         S.watch(processor.takeUp("r", { request: late, transcript: "t" }), () => Deferred.succeed(resumed, undefined)),

@@ -105,7 +105,7 @@ describe("L11 the calls of one response", () => {
       yield* Deferred.await(all);
       yield* Fiber.interrupt(fiber);
       const next = S.scripted([S.text("all"), S.done]);
-      const request = { ...options, attempt: next.attempt };
+      const request = { ...options, attempt: next.attempt, canContinue: next.attempt };
       const seen = yield* S.watch(processor.takeUp("r", { request, transcript: "t" }));
       assert.strictEqual(seen.lines.at(-1), "completed");
       const told = next.attempts[0]?.calls ?? [];
