@@ -24,10 +24,19 @@ export class UserDecisions extends Context.Service<
     readonly terms?: UserDecisions.QuestionTerms;
   }
 >()("effect-stream-recovery/UserDecisions") {
-  /** Answers at once, by configuration. The default: without a person nothing uncertain is repeated. */
+  /**
+   * Answers at once, by configuration. The default: without a person nothing uncertain is repeated.
+   *
+   * It answers five questions of a run and stops it at the next, so that a failure that stays is not paid for without an end.
+   */
   static readonly layerHeadless = (options?: UserDecisions.HeadlessOptions) =>
     Layer.succeed(UserDecisions, {
-      ask: (question) => Effect.succeed(options?.rules?.[question.rule] ?? blanket(question, options?.otherwise)),
+      ask: (question) =>
+        Effect.succeed(
+          question.revision > headlessAnswersMax
+            ? "stop"
+            : (options?.rules?.[question.rule] ?? blanket(question, options?.otherwise)),
+        ),
     });
 
   /**
@@ -72,6 +81,9 @@ export declare namespace UserDecisions {
     readonly rules?: Partial<Record<Rule, Choice>>;
   }
 }
+
+/** Maximum questions of a run that `layerHeadless` answers. A response that breaks this often will break again. */
+const headlessAnswersMax = 5;
 
 /** A blanket answer is no second word on what this question may repeat. */
 const blanket = ({ choices, may_repeat }: Question, otherwise: Choice | undefined): Choice =>

@@ -3,14 +3,17 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer } from "effect";
 import type { Choice } from "../../../src/domain/Decision.ts";
 import type { Question } from "../../../src/recorder/Question.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as L from "../crash/Lives.ts";
+import * as S from "../Scripted.ts";
 
 const { decision, id, message } = L.incident(1, L.facts(L.text));
 
-const question = (may_repeat: ReadonlyArray<string>, choices: ReadonlyArray<Choice>): Question => ({
+const question = (may_repeat: ReadonlyArray<string>, choices: ReadonlyArray<Choice>, revision = 1): Question => ({
   run_id: "r",
-  revision: 1,
+  revision,
   incident: id,
   rule: "tool_outcome_unknown",
   message,
@@ -54,4 +57,35 @@ describe("An answer by rule", () => {
       }),
     );
   }
+});
+
+describe("A program that answers", () => {
+  for (const options of [{ otherwise: "retry" }, { rules: { tool_outcome_unknown: "continue" } }] as const)
+    it.effect(`stops a run at its sixth question, whatever it answers: ${JSON.stringify(options)}`, () =>
+      Effect.gen(function* () {
+        const layer = yield* Layer.build(UserDecisions.layerHeadless(options));
+        const asked = (revision: number) =>
+          Context.get(layer, UserDecisions).ask(question([], ["retry", "continue", "stop"], revision));
+        assert.notStrictEqual(yield* asked(5), "stop");
+        assert.strictEqual(yield* asked(6), "stop");
+      }),
+    );
+
+  it.effect("does not pay without an end for a failure that stays", () =>
+    Effect.gen(function* () {
+      const unknown = S.fail({ kind: "unknown" });
+      const provider = S.scripted(...Array.from({ length: 20 }, () => [S.text("half"), unknown]));
+      const seen = yield* S.watch((yield* StreamProcessor).run(S.options(provider)));
+      assert.strictEqual(S.errorOf(seen.exit)?.reason, "stopped");
+      assert.isAtMost(provider.attempts.length, 6);
+    }).pipe(
+      Effect.provide(
+        StreamProcessor.layer.pipe(
+          Layer.provideMerge(
+            Layer.merge(RunRecorder.layerMemory(), UserDecisions.layerHeadless({ otherwise: "retry" })),
+          ),
+        ),
+      ),
+    ),
+  );
 });
