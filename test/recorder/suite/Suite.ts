@@ -191,7 +191,7 @@ const endings = (test: Test): void => {
         E.opened("r", 1),
         E.marked("r", 1, "acted_on", "retry"),
         E.opened("r", 2),
-        E.ended(),
+        E.ended({ attempts: 3 }),
       ]);
       assert.deepStrictEqual(
         (yield* recorder.incidents("r")).map(({ status, answer }) => [status, answer]),
