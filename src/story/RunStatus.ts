@@ -1,9 +1,9 @@
 /**
  * Says in one word how a run stands.
  */
+import type { ToolRow } from "../domain/AttemptFacts.ts";
 import type { Evidence, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
-import { isOutcomeOpen } from "./UnknownOutcomes.ts";
 import type { Tone } from "./Words.ts";
 
 /** How a run stands. `orphan`: its process is gone, and what that means is not decided. */
@@ -61,13 +61,17 @@ export const hasRecovered = (record: RunRecord): boolean => {
 export const incidentStatus = ({ attempt, status }: RunIncident, end: RunEnd | undefined): RunIncident["status"] =>
   status === "recovered" && end !== undefined && attempt >= end.attempts ? "final" : status;
 
+/** Whether a call of the runtime started and did not report its outcome. */
+export const isOutcomeOpen = ({ executor, phase }: ToolRow): boolean =>
+  executor === "runtime" && (phase === "dispatched" || phase === "outcome_unknown");
+
 /**
- * Whether the user cancelled a run whose response was whole while a tool of it ran. Without a running tool such a cancel
- * changes nothing, for example if a client closes its socket after the end marker.
+ * Whether the user cancelled a run whose response was whole while a tool of its last attempt ran. Without a running tool such a
+ * cancel changes nothing, for example if a client closes its socket after the end marker.
  */
 export const isCancelled = ({ attempts, end, evidence, incidents }: RunRecord): boolean => {
   if (end?.state !== "completed") return false;
-  if (!attempts.some(({ facts }) => facts.tools.some(isOutcomeOpen))) return false;
+  if (attempts.at(-1)?.facts.tools.some(isOutcomeOpen) !== true) return false;
   // A cancel after the end of the run has no incident: its evidence says who cancelled.
   return [...evidence.first, ...evidence.last].some(isUsersCancel) || incidents.some(isByUser);
 };

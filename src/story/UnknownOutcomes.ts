@@ -3,18 +3,23 @@
  */
 import type { ToolRow } from "../domain/AttemptFacts.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
-
-/** Whether a call of the runtime started and did not report its outcome. */
-export const isOutcomeOpen = ({ executor, phase }: ToolRow): boolean =>
-  executor === "runtime" && (phase === "dispatched" || phase === "outcome_unknown");
+import { isCancelled, isOutcomeOpen } from "./RunStatus.ts";
 
 /** A name for calls whose own names the record has folded. */
 const unnamed = "a tool";
 
-/** The tools whose outcome is unknown, each once, oldest first. A tool of the live attempt may still be running. */
-export const unknownOutcomes = ({ attempts, state }: RunRecord): ReadonlyArray<string> => {
+/**
+ * The tools whose outcome is unknown, each once, oldest first. A tool of the last attempt may still run if nothing broke: a
+ * response can end before its tools do.
+ */
+export const unknownOutcomes = (record: RunRecord): ReadonlyArray<string> => {
+  const { attempts, end, incidents, state } = record;
   const over = state === "live" ? attempts.slice(0, -1) : attempts;
-  const rows = over.flatMap(({ facts }) => facts.tools.filter(mayHaveChanged));
+  const isUnbroken = end?.state === "completed" && !incidents.some(({ attempt }) => attempt >= end.attempts);
+  const last = isUnbroken && !isCancelled(record) ? attempts.at(-1) : undefined;
+  const rows = over.flatMap((attempt) =>
+    attempt.facts.tools.filter((row) => mayHaveChanged(row) && !(attempt === last && row.phase === "dispatched")),
+  );
   return [...new Set(rows.map(({ tool }) => (tool === "" ? unnamed : tool)))];
 };
 

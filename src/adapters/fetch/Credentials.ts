@@ -35,8 +35,7 @@ export const renew = (
       if (typeof given !== "object" || given === null)
         throw new TypeError(`expected headers, got ${given === null ? "null" : typeof given}`);
       const headers = headersOf(request);
-      // The check above is all that TypeScript cannot know of a caller's value: Headers itself refuses other objects.
-      for (const [name, value] of new Headers(given as FetchHeaders)) headers.set(name, value);
+      for (const [name, value] of sendable(given)) headers.set(name, value);
       return { ...request, headers: [...headers] };
     },
     catch: (cause) => notRefreshed(cause instanceof Error ? cause.message : String(cause), cause),
@@ -46,6 +45,16 @@ export const renew = (
       orElse: () => Effect.fail(notRefreshed(`no answer within ${refreshMsMax} ms`)),
     }),
   );
+
+/** An error of `Headers` quotes the value, which is a credential here. */
+const sendable = (given: object): Headers => {
+  try {
+    // The caller's type says so, and Headers itself refuses other objects.
+    return new Headers(given as FetchHeaders);
+  } catch {
+    throw new TypeError("expected headers that can be sent, got a name or a value with forbidden characters");
+  }
+};
 
 /** The headers of a request, in an object of their own. */
 export const headersOf = ({ headers }: Pick<RelayRequest, "headers">): Headers =>

@@ -125,9 +125,10 @@ const isErrorRoot = (root: object): boolean => {
   return said !== undefined && get(root, "choices") === undefined && get(root, "delta") === undefined;
 };
 
-/** Servers that wrap every response say success by a code of 0 or 200 beside the message, or by a flag. */
+/** Servers that wrap every response put its content into `data`, with a code of 0 or 200 or a flag of success. */
 const saysSuccess = (root: object): boolean => {
   const code = get(root, "code");
+  if (!isPresent(get(root, "data"))) return false;
   return get(root, "success") === true || code === 0 || code === 200 || code === "0" || code === "200";
 };
 

@@ -2,7 +2,7 @@
  * Remembers to which origins the requests of a provider went, as its clients reported them: the paths of runs that name none.
  *
  * A caller may rotate hosts in its own code, so that the path of its next request is not known before it is sent. A request waits only if
- * every origin that its provider was seen at is down, and the last request went to one of these all the same.
+ * every origin of its provider's last requests is down, and the last request went to one of these all the same.
  */
 import type { Provider } from "../../domain/RunFacts.ts";
 import type { Path } from "../../paths/Path.ts";
@@ -10,13 +10,13 @@ import type { PathsService, Scope } from "../../paths/Paths.ts";
 import { scopeOf } from "../attempt/Departure.ts";
 import { providersMax } from "../pacing/Throttle.ts";
 
-/** Maximum origins that are remembered of one provider. */
-const originsMax = 16;
+/** Maximum requests of one provider that are remembered. A caller that sends this many to a dead host does not rotate away from it. */
+const recentMax = 3;
 
 /** What is known of one provider. */
 interface Seen {
-  /** The newest comes first. */
-  readonly origins: ReadonlyArray<string>;
+  /** The origins of its last requests, newest first. An origin can occur several times. */
+  readonly recent: ReadonlyArray<string>;
   /** The last request went to an origin that was down: its caller does not rotate away from it. */
   readonly isStuck: boolean;
 }
@@ -34,9 +34,9 @@ export class ReportedOrigins {
   /** Notes that a request of a run without a path of its own goes to an origin. */
   saw({ id, model }: Provider, origin: string): void {
     const isStuck = this.#isDown({ path: origin, credential: "", model });
-    const before = this.#seen.get(id)?.origins.filter((other) => other !== origin) ?? [];
+    const before = this.#seen.get(id)?.recent ?? [];
     this.#seen.delete(id);
-    this.#seen.set(id, { origins: [origin, ...before].slice(0, originsMax), isStuck });
+    this.#seen.set(id, { recent: [origin, ...before].slice(0, recentMax), isStuck });
     for (const oldest of this.#seen.keys()) {
       if (this.#seen.size > providersMax) this.#seen.delete(oldest);
       break;
@@ -52,7 +52,7 @@ export class ReportedOrigins {
     const unknown = scopeOf(provider, path);
     const seen = path === undefined ? this.#seen.get(provider.id) : undefined;
     if (seen === undefined) return unknown;
-    const scopes = seen.origins.map((origin) => ({ ...unknown, path: origin }));
+    const scopes = seen.recent.map((origin) => ({ ...unknown, path: origin }));
     const isUp = scopes.find((scope) => !this.#isDown(scope));
     if (isUp !== undefined) return isUp;
     // The caller may have a host that was not seen yet. One request finds out, and its report says whether it has.
