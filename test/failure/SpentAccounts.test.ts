@@ -1,5 +1,6 @@
 /** Accounts and plans that are used up, told in words or by a number: they are not asked again, and a limit of a minute is. */
 import { assert, describe, it } from "@effect/vitest";
+import * as ErrorBody from "../../src/failure/evidence/ErrorBody.ts";
 import { classifyEvent, classifyResponse } from "../../src/failure/FailureClassifier.ts";
 import { expectFailure } from "./ExpectFailure.ts";
 
@@ -38,6 +39,20 @@ const perMinute = {
       "You exceeded your current quota, please check your plan and billing details. For more information on this error, head to: https://ai.google.dev/gemini-api/docs/rate-limits. To monitor your current usage, head to: https://ai.dev/usage?tab=rate-limit. Quota exceeded for metric: generate_content_free_tier_requests, limit: 10",
   },
 };
+
+describe("a body that says success by its code", () => {
+  const words = "prompt is too long: maximum context length is 10 tokens";
+
+  it("keeps its words if it has no content", () => {
+    const body = JSON.stringify({ code: 0, message: words });
+    assert.include(ErrorBody.read(body).messages, words);
+  });
+
+  it("is no error with content", () => {
+    const body = JSON.stringify({ code: 200, msg: "ok", data: [1] });
+    assert.strictEqual(classify(200, body).kind, "protocol");
+  });
+});
 
 describe("an account that is used up", () => {
   for (const [title, body] of balances) {

@@ -35,6 +35,11 @@ import type { Watch, WatchListener } from "./Watch.ts";
 /** How far an attempt comes: its source is opened, read, has a head, gives its first part. */
 const steps = { made: 0, started: 1, pulled: 2, answered: 3, responded: 4 } as const;
 
+/** A run that was taken up without `canContinue`: the first request would run the settled calls again (L2). */
+const refuseContinuation = (): never => {
+  throw new TypeError("canContinue: expected the function that opens a continuation, got none");
+};
+
 /** One attempt of a run. */
 export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   readonly setup: AttemptSetup<P>;
@@ -113,8 +118,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   start<E, R>(options: RunOptions<P, E, R>, services: Context.Context<R>, watch: Watch, errors: ErrorReader<E>): void {
     this.#watch = watch;
     this.#step = steps.started;
-    const open = (this.setup.request === "continue" ? options.canContinue : undefined) ?? options.attempt;
-    const made = this.#guarded(() => open(this.#context()));
+    const open = this.setup.request === "continue" ? options.canContinue : options.attempt;
+    const made = this.#guarded(() => (open ?? refuseContinuation)(this.#context()));
     // An attempt that ends in its own factory, by a signal or a cancel, opens no source: nothing would close it.
     const stream = this.over ? undefined : made;
     const source = stream === undefined ? undefined : sourceOf(stream);

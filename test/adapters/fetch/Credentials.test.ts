@@ -210,6 +210,14 @@ describe("refreshCredentials", () => {
     }
   }
 
+  it.live("does not quote a credential that cannot be sent", () =>
+    Effect.gen(function* () {
+      const { error } = yield* errorOf(() => ({ authorization: "Bearer sk-secret\nx" }), [reset, whole]);
+      assert.instanceOf(error, CredentialsNotRefreshed);
+      assert.notInclude(`${error.message} ${String(error.cause)}`, "sk-secret");
+    }),
+  );
+
   it.effect("fails if it takes longer than 30 s", () =>
     Effect.gen(function* () {
       const request = { method: "POST", url: "https://api.example.com/v1/messages", headers: [], body: "{}" };
