@@ -10,9 +10,9 @@ export const rowsOf = ({ tools }: AttemptFacts): ReadonlyArray<ToolRow> =>
 
 const isCut = ({ phase }: ToolRow): boolean => phase === "dispatched" || phase === "outcome_unknown";
 
-/** Whether a call started and did not report its outcome. */
+/** Recognises a ledger with a call that started and did not report its outcome. */
 export const hasCutCall = (facts: AttemptFacts): boolean => rowsOf(facts).some(isCut);
 
-/** The same of a call that may have changed something. */
+/** Recognises a ledger with such a call that may have changed something. */
 export const hasUnknownOutcome = (facts: AttemptFacts): boolean =>
   rowsOf(facts).some((row) => isCut(row) && row.effect !== "read_only");

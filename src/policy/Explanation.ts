@@ -40,18 +40,18 @@ export const explain = (decision: Decision, given: Failure, facts: AttemptFacts)
   return `${happened}; ${said}${unknown}${mannerOf(route, wait_for)}`;
 };
 
-/** How a retry goes. */
+/** Adds the route of a retry, or the reason that it waits. */
 const mannerOf = (route: Decision["route"], waitFor: Decision["wait_for"]): string => {
   if (route === "next") return " It goes to the next route.";
   return waitFor !== undefined && Object.hasOwn(waits, waitFor) ? ` ${waits[waitFor]}` : "";
 };
 
-/** What the sentence of a tool of unknown outcome says in each rule. */
+/** Every sentence about a tool of unknown outcome contains these words. */
 const outcomeUnknown = "started and its outcome is not known";
 
 const noDecision: Partial<Decision> & Pick<Decision, "rule"> = { rule: "unknown_failure" };
 
-/** What came after the end of an answer. */
+/** Describes the failure after a complete answer. */
 const lateWords = (failure: Failure): string => {
   if (failure.kind !== "cancelled") return "the stream failed";
   return lateCancels[failure.by];

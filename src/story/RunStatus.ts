@@ -50,7 +50,7 @@ export const statusOf = (record: RunRecord, orphans: ReadonlySet<string> = none)
   return record.parked === "interrupted" ? "interrupted" : "parked";
 };
 
-/** Whether a run broke and a later attempt completed it. */
+/** Recognises a run that broke and was completed by a later attempt. */
 export const hasRecovered = (record: RunRecord): boolean => {
   const { end, incidents } = record;
   if (end?.state !== "completed" || isCancelled(record)) return false;
@@ -61,13 +61,13 @@ export const hasRecovered = (record: RunRecord): boolean => {
 export const incidentStatus = ({ attempt, status }: RunIncident, end: RunEnd | undefined): RunIncident["status"] =>
   status === "recovered" && end !== undefined && attempt >= end.attempts ? "final" : status;
 
-/** Whether a call of the runtime started and did not report its outcome. */
+/** Recognises a call of the runtime that started and did not report its outcome. */
 export const isOutcomeOpen = ({ executor, phase }: ToolRow): boolean =>
   executor === "runtime" && (phase === "dispatched" || phase === "outcome_unknown");
 
 /**
- * Whether the user cancelled a run whose response was whole while a tool of its last attempt ran. Without a running tool such a
- * cancel changes nothing, for example if a client closes its socket after the end marker.
+ * Recognises a run that the user cancelled after its response was complete, while a tool of its last attempt ran. Without a running
+ * tool such a cancel changes nothing, for example if a client closes its socket after the end marker.
  */
 export const isCancelled = ({ attempts, end, evidence, incidents }: RunRecord): boolean => {
   if (end?.state !== "completed") return false;

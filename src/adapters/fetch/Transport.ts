@@ -15,7 +15,7 @@ import {
 import { headersOf } from "./Credentials.ts";
 import { type Attaching, type FetchExtras, StreamAttachment } from "./StreamAttachment.ts";
 
-/** How a repeat differs from the first request, and a break of a response from its end. */
+/** The options of repeats: a gateway's response to attach to, and fresh credentials. */
 export interface FetchRepeats {
   /** Goes on with a gateway's response whose connection breaks; left out, a break is the attempt's end. */
   readonly attaching?: Attaching;

@@ -89,7 +89,7 @@ export const RunSummary = Schema.Struct({
   parked: Schema.optionalKey(Parked),
   attempts: Schema.Natural,
   incidents: Schema.Natural,
-  /** Whether it broke and a later attempt completed it. */
+  /** True if it broke and a later attempt completed it. */
   recovered: Schema.Boolean,
   /** The user cancelled it while a tool ran, although its response was whole. */
   cancelled: Schema.optionalKey(Schema.Literal(true)),

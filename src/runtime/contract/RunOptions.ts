@@ -98,7 +98,7 @@ export interface SpentElsewhere {
 /** One model request and how to make, read and judge its attempts. */
 export type RunOptions<P, E, R> = RunBase<P, E, R> & TextOptions<P>;
 
-/** How a run treats text that was shown before a break. `continueText: "auto"` requires a `seam`. */
+/** Chooses between a question and a continuation after shown text breaks. `continueText: "auto"` requires a `seam`. */
 export type TextOptions<P> = TextContinues<P> | TextAsks<P>;
 
 /** Every break behind shown text asks; with a seam the question offers to continue. */

@@ -13,7 +13,7 @@ import { providersMax } from "../pacing/Throttle.ts";
 /** Maximum requests of one provider that are remembered. A caller that sends this many to a dead host does not rotate away from it. */
 const recentMax = 3;
 
-/** What is known of one provider. */
+/** The recent requests of one provider. */
 interface Seen {
   /** The origins of its last requests, newest first. An origin can occur several times. */
   readonly recent: ReadonlyArray<string>;
