@@ -28,7 +28,7 @@ export type Said =
 export const proofMsMax = 150_000;
 
 /** Milliseconds that a test of a proof has: one that hangs by a mutant has failed, and says so before its proof's time is over. */
-const testMsMax = 60_000;
+export const testMsMax = 60_000;
 
 /** A proof as one short text; proofs with the same text are the same. */
 export const proofText = (proof: Proof): string =>
@@ -114,11 +114,18 @@ const isAmong = (test: string, files: string): boolean => {
   return behind === undefined ? test === files : test.startsWith(before) && test.endsWith(behind);
 };
 
-const vitest = async (args: ReadonlyArray<string>, root: string, limitMs: number, config: string) => {
+/** The report of a run of tests, or why there is none. */
+export const vitest = async (
+  args: ReadonlyArray<string>,
+  root: string,
+  limitMs: number,
+  config: string,
+  command = "run",
+): Promise<typeof Report.Type | string> => {
   const output = join(root, "report.json");
   rmSync(output, { force: true });
   const runner = join("node_modules", "vitest", "vitest.mjs");
-  const base = [runner, "run", "--config", config, "--reporter=json", `--outputFile=${output}`];
+  const base = [runner, command, "--config", config, "--reporter=json", `--outputFile=${output}`];
   const { code, printed } = await node([...base, ...args], root, limitMs);
   if (code === undefined) return `no end within ${limitMs / 1_000} s`;
   if (!existsSync(output)) return `no report: ${printed.trim().slice(-300)}`;
