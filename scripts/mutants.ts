@@ -2,6 +2,7 @@
  * Puts old and wrong behaviours back into copies of the sources and looks which proof notices each: `npm run mutants`.
  */
 import { parseArgs } from "node:util";
+import { seeded } from "../test/Seeded.ts";
 import type { Mutant, Proof } from "./mutants/Mutant.ts";
 import { areas, catalogue, type Listed } from "./mutants/runner/Catalogue.ts";
 import { Copy } from "./mutants/runner/Copy.ts";
@@ -10,7 +11,6 @@ import { sources } from "./mutants/runner/Site.ts";
 import { proofText, type Said, testedTogether, tried } from "./mutants/runner/Trial.ts";
 import { sampleOf } from "./mutants/sample/Mutations.ts";
 import { allMutations, rooms, type Sampled, Sampling, sampleReport, simulationRuns } from "./mutants/sample/Sample.ts";
-import { seeded } from "../test/Seeded.ts";
 
 /** Percent of a sample that tests and simulations have to notice. */
 const killedShareMin = 85;
@@ -56,7 +56,8 @@ const options = () => {
 
 const whole = (name: string, given: string): number => {
   const value = Number(given);
-  if (!Number.isSafeInteger(value) || value < 1) throw new Error(`--${name}: expected a whole number from 1, got ${given}`);
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new Error(`--${name}: expected a whole number from 1, got ${given}`);
   return value;
 };
 
@@ -103,14 +104,17 @@ const drawn = async ({
   try {
     for (const simulate of ["runs", "crash"] as const) {
       const said = await tried({ simulate, runs: simulationRuns[simulate] }, root);
-      if (said.said !== "passed") throw new Error(`without a mutation the simulation does not pass: ${JSON.stringify(said)}`);
+      if (said.said !== "passed")
+        throw new Error(`without a mutation the simulation does not pass: ${JSON.stringify(said)}`);
     }
     const results = await inLanes(sample, copies, async (mutation, copy): Promise<Sampled> => {
       const result = await (samplings.get(copy) ?? new Sampling(copy, healthy)).try(mutation);
       done += 1;
       const { find, line, operator, path, replace } = mutation;
       const change = `${path}:${line} ${operator}: ${find} → ${replace}`.replaceAll(/\s+/g, " ").slice(0, 160);
-      console.error(`${done}/${sample.length} ${result.state} ${change}, ${result.by ?? "nothing"} (${result.seconds} s)`);
+      console.error(
+        `${done}/${sample.length} ${result.state} ${change}, ${result.by ?? "nothing"} (${result.seconds} s)`,
+      );
       return result;
     });
     console.log(json ? JSON.stringify(results, null, 2) : sampleReport(results, all.length, root));

@@ -122,6 +122,7 @@ export const suiteOf = (suite: "quick" | "long" | "postgres" | "all"): ViteUserC
       setupFiles: ["test/NodeUndici.ts", "test/TimeLimit.ts"],
       env: { TEST_LIMIT_MS: String(limitsMs[suite]) },
       ...(suite === "postgres" ? { globalSetup: ["test/recorder/postgres/Server.ts"] } : {}),
+      ...(suite === "long" ? { globalSetup: ["test/package/Packed.ts"] } : {}),
       // A worker of the quick suite plays many files: to load effect anew for each took as long as the tests themselves.
       isolate: suite !== "quick",
       // Two cores is the smallest machine this runs on; real sockets want a core to themselves. With three files of the long suite at a time

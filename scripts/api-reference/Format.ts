@@ -4,7 +4,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-const biome = fileURLToPath(new URL("../../node_modules/@biomejs/biome/bin/biome", import.meta.url));
+const prettier = fileURLToPath(new URL("../../node_modules/prettier/bin/prettier.cjs", import.meta.url));
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
 const separator = "// ---- next";
@@ -17,12 +17,12 @@ const separator = "// ---- next";
  * @throws Error the formatter cannot read one of them
  */
 export const format = (texts: ReadonlyArray<string>): ReadonlyMap<string, string> => {
-  const args = [biome, "format", "--stdin-file-path=src/signatures.ts"];
+  const args = [prettier, "--parser=typescript", "--print-width=120"];
   const input = texts.join(`\n${separator}\n`);
   const { status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: root, input, encoding: "utf8" });
-  if (status !== 0) throw new Error(`biome cannot format the signatures: ${stderr}\n${broken(texts, stderr)}`);
+  if (status !== 0) throw new Error(`prettier cannot format the signatures: ${stderr}\n${broken(texts, stderr)}`);
   const results = stdout.split(separator);
-  if (results.length !== texts.length) throw new Error("biome has moved the comments between the signatures");
+  if (results.length !== texts.length) throw new Error("prettier has moved the comments between the signatures");
   return new Map(texts.map((text, index) => [text, declared(results[index] ?? "")]));
 };
 
@@ -34,7 +34,7 @@ const declared = (text: string): string =>
 
 /** The lines around the first one that the formatter names. */
 const broken = (texts: ReadonlyArray<string>, stderr: string): string => {
-  const line = Number(/signatures\.ts:(\d+)/.exec(stderr)?.[1] ?? 0);
+  const line = Number(/\((\d+):\d+\)/.exec(stderr)?.[1] ?? 0);
   return texts
     .join(`\n${separator}\n`)
     .split("\n")

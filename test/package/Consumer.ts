@@ -1,8 +1,7 @@
 /**
  * A project of its own, in a temporary folder, that has this package installed from its tarball.
  *
- * The build and the tarball are made there too: no test finds a half-written `dist`. What the package declares as a dependency is
- * linked from this repository's node_modules, and nothing else is: an undeclared import fails.
+ * What the package declares as a dependency is linked from this repository's node_modules, and nothing else is: an undeclared import fails.
  */
 import { spawnSync } from "node:child_process";
 import {
@@ -11,33 +10,16 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readFileSync,
   realpathSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { Schema } from "effect";
+import { basename, delimiter, dirname, join } from "node:path";
+import { compiler, manifest, packed, root, succeed } from "./Packed.ts";
 
-const Manifest = Schema.fromJsonString(
-  Schema.Struct({
-    name: Schema.String,
-    version: Schema.String,
-    files: Schema.Array(Schema.String),
-    bin: Schema.Record(Schema.String, Schema.String),
-    exports: Schema.Record(Schema.String, Schema.Unknown),
-    dependencies: Schema.Record(Schema.String, Schema.String),
-    peerDependencies: Schema.Record(Schema.String, Schema.String),
-  }),
-);
-
-/** The root of the repository. */
-export const root = fileURLToPath(new URL("../..", import.meta.url));
-
-export const manifest = Schema.decodeSync(Manifest)(readFileSync(join(root, "package.json"), "utf8"));
+export { manifest, root };
 
 /** What an import of an entry of `exports` names. */
 export const specifierOf = (entry: string): string => manifest.name + entry.slice(1);
@@ -58,7 +40,7 @@ export interface Consumer {
 }
 
 /**
- * Makes the project. Takes some seconds: the package is built.
+ * Makes the project.
  *
  * @param links packages that are linked besides what the package declares
  */
@@ -66,8 +48,9 @@ export const make = (links: ReadonlyArray<string>): Consumer => {
   const temporary = realpathSync(mkdtempSync(join(tmpdir(), "consumer-")));
   const folder = join(temporary, "consumer");
   const installed = join(folder, "node_modules", manifest.name);
-  unpack(pack(temporary), installed);
-  const checkout = checkOut(temporary);
+  const pack = packed();
+  unpack(join(pack, "package.tgz"), installed);
+  const checkout = checkOut(temporary, join(pack, "dist"));
   for (const name of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies })) link(folder, name);
   for (const name of links) link(folder, name);
   linkCommands(folder, installed);
@@ -84,32 +67,15 @@ export const make = (links: ReadonlyArray<string>): Consumer => {
   };
 };
 
-const compiler = join(root, "node_modules/typescript/bin/tsc");
-
-/** Builds, and packs as npm would, with what `prepack` writes; gives the tarball. */
-const pack = (temporary: string): string => {
-  const staged = join(temporary, "staged");
-  mkdirSync(join(staged, "scripts"), { recursive: true });
-  for (const name of ["package.json", ...manifest.files.filter((file) => file !== "dist")]) {
-    // what is missing is named by the package's own test; a reference that an earlier pack left here is written anew
-    if (existsSync(join(root, name))) cpSync(join(root, name), join(staged, name), { recursive: true });
-  }
-  succeed(process.execPath, [join(root, "scripts/api-reference.ts"), staged], { cwd: root });
-  // Built where it is packed, so that source maps lead to the sources beside them.
-  for (const name of ["tsconfig.json", "scripts/tsconfig.build.json"]) cpSync(join(root, name), join(staged, name));
-  symlinkSync(join(root, "node_modules"), join(staged, "node_modules"));
-  succeed(process.execPath, [compiler, "-p", "scripts/tsconfig.build.json"], { cwd: staged });
-  succeed("npm", ["pack", "--ignore-scripts", "--pack-destination", temporary], { cwd: staged });
-  return join(temporary, `${manifest.name}-${manifest.version}.tgz`);
-};
-
 /** Puts the build where a checkout has it, with what its scripts need: npx runs `prepare` when it meets a checkout. */
-const checkOut = (temporary: string): string => {
+const checkOut = (temporary: string, dist: string): string => {
   const checkout = join(temporary, "checkout");
   for (const name of ["package.json", "tsconfig.json", "scripts", "src"]) {
-    cpSync(join(root, name), join(checkout, name), { recursive: true });
+    // Agents and check tools are installed below `scripts`: gigabytes.
+    const filter = (source: string) => basename(source) !== "node_modules";
+    cpSync(join(root, name), join(checkout, name), { recursive: true, filter });
   }
-  cpSync(join(temporary, "staged/dist"), join(checkout, "dist"), { recursive: true });
+  cpSync(dist, join(checkout, "dist"), { recursive: true });
   for (const file of Object.values(manifest.bin)) chmodSync(join(checkout, file), 0o755);
   symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
   return checkout;
@@ -160,15 +126,4 @@ const compile = (folder: string, files: Readonly<Record<string, string>>, option
   });
   if (error !== undefined) throw error;
   return stdout.split("\n").filter((line) => line !== "");
-};
-
-const succeed = (
-  command: string,
-  args: ReadonlyArray<string>,
-  options: { readonly cwd: string; readonly env?: Readonly<Record<string, string>> },
-): string => {
-  const { error, status, stdout, stderr } = spawnSync(command, args, { ...options, encoding: "utf8" });
-  if (error !== undefined) throw error;
-  if (status !== 0) throw new Error(`${command} ${args.join(" ")} ended with ${status}\n${stdout}${stderr}`);
-  return stdout;
 };

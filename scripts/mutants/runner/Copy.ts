@@ -3,7 +3,7 @@
  */
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Site } from "./Site.ts";
 
 /** What tests and simulations read. */
@@ -26,7 +26,9 @@ export class Copy {
 
   constructor(repository: string) {
     this.root = mkdtempSync(join(tmpdir(), "mutants-"));
-    for (const path of copied) cpSync(join(repository, path), join(this.root, path), { recursive: true });
+    // Agents and check tools are installed below `scripts`: gigabytes.
+    const filter = (source: string) => basename(source) !== "node_modules";
+    for (const path of copied) cpSync(join(repository, path), join(this.root, path), { recursive: true, filter });
     this.#linkModules(join(repository, "node_modules"));
     // Some tests start the built command line: that one is not mutated.
     symlinkSync(join(repository, "dist"), join(this.root, "dist"));

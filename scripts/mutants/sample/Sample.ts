@@ -27,6 +27,12 @@ export interface Sampled {
 /** Runs of each simulation that a mutation meets. */
 export const simulationRuns = { runs: 200, crash: 60 } as const;
 
+/** What notices a mutation, and the test file that must pass without it. */
+interface Killer {
+  readonly by: string;
+  readonly file?: string;
+}
+
 /** Milliseconds that every quick test which imports a file has: the whole quick suite takes about 8 minutes. */
 const relatedMsMax = 900_000;
 
@@ -97,12 +103,13 @@ export class Sampling {
     which: ReadonlyArray<string>,
     limitMs: number,
     command: "run" | "related",
-  ): Promise<{ readonly by: string; readonly file?: string } | undefined> {
+  ): Promise<Killer | undefined> {
     const limits = ["--testTimeout", String(testMsMax), "--bail", "1", "--maxWorkers", "1", "--passWithNoTests"];
     const report = await vitest([...which, ...limits], this.#copy.root, limitMs, quick, command);
     if (typeof report === "string") {
       // A loop without an end kills its mutation, if the same tests end without it.
-      if (command === "run" && report.startsWith("no end")) return { by: `${which[0]}: ${report}`, file: String(which[0]) };
+      if (command === "run" && report.startsWith("no end"))
+        return { by: `${which[0]}: ${report}`, file: String(which[0]) };
       throw new Error(`${which[0]}: ${report}`);
     }
     for (const { assertionResults, message, name } of report.testResults) {
@@ -114,7 +121,7 @@ export class Sampling {
     return undefined;
   }
 
-  async #simulation(simulate: "runs" | "crash"): Promise<{ readonly by: string } | undefined> {
+  async #simulation(simulate: "runs" | "crash"): Promise<Killer | undefined> {
     const said: Said = await tried({ simulate, runs: simulationRuns[simulate] }, this.#copy.root);
     if (said.said === "passed") return undefined;
     return { by: said.said === "failed" ? `simulation: ${said.what} (seed ${said.seed})` : `simulation: ${said.why}` };
