@@ -99,11 +99,7 @@ export class Sampling {
   }
 
   /** The test that fails, if one does. Tests that reach no end have met a mutation that loops. */
-  async #tests(
-    which: ReadonlyArray<string>,
-    limitMs: number,
-    command: "run" | "related",
-  ): Promise<Killer | undefined> {
+  async #tests(which: ReadonlyArray<string>, limitMs: number, command: "run" | "related"): Promise<Killer | undefined> {
     const limits = ["--testTimeout", String(testMsMax), "--bail", "1", "--maxWorkers", "1", "--passWithNoTests"];
     const report = await vitest([...which, ...limits], this.#copy.root, limitMs, quick, command);
     if (typeof report === "string") {
