@@ -34,7 +34,8 @@ const restored = Effect.fnUntraced(function* (name: Name) {
 
 const openedOf = Effect.fnUntraced(function* (name: Name) {
   const { address, sql } = yield* restored(name);
-  const recorder = yield* Databases.open({ address });
+  // It waits for as long as its own lease, to be sure of a dead process.
+  const recorder = yield* Databases.open({ address, leaseMs: 1_000 });
   const count = (table: string) =>
     Effect.orDie(
       Effect.map(
@@ -47,8 +48,7 @@ const openedOf = Effect.fnUntraced(function* (name: Name) {
 
 const tables = ["incidents", "questions", "parts"];
 
-for (const name of ["rows", "partitions"] as const)
-  Former.suite({ version: 6, name, opened: openedOf(name), tables });
+for (const name of ["rows", "partitions"] as const) Former.suite({ version: 6, name, opened: openedOf(name), tables });
 
 describe("tables of version 6 in PostgreSQL", () => {
   for (const name of ["rows", "partitions"] as const) {
@@ -110,6 +110,51 @@ describe("tables of version 6 in PostgreSQL", () => {
     );
   }
 });
+
+describe("partitions of version 6 in PostgreSQL", () => {
+  it.live(
+    "stay where they are: the newest takes all new runs, and a program of version 6 neither opens nor drops any",
+    () =>
+      Effect.gen(function* () {
+        const { address, sql } = yield* restored("partitions");
+        const looks = [sql.unsafe(newestFull, [60_000, 1_000]), sql.unsafe(closed, [0])];
+        const partitions = sql`SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = 'stream_recovery_parts'::regclass ORDER BY 1`;
+        const before = yield* partitions;
+        assert.deepStrictEqual(before, [{ name: "stream_recovery_parts_2" }, { name: "stream_recovery_parts_3" }]);
+        const due = yield* Effect.all(looks);
+        assert.deepStrictEqual(due, [[{ id: 3, full: true }], [{ id: 2 }]]);
+        const recorder = yield* Databases.open({ address });
+        assert.deepStrictEqual(yield* Effect.all(looks), [[{ id: 3, full: false }], []]);
+        yield* recorder.write("new", E.life("new"));
+        const places = yield* sql`SELECT DISTINCT p.tableoid::regclass::text AS name FROM stream_recovery_parts p
+        JOIN stream_recovery_runs r USING (seq, shelf) WHERE r.run_id = 'new'`;
+        assert.deepStrictEqual(places, [{ name: "stream_recovery_parts_3" }]);
+        assert.strictEqual(yield* recorder.prune({ keep: 0 }), 11);
+        assert.deepStrictEqual(yield* partitions, before);
+        // What docs/postgres-operation.md says of a partition that no run names any more.
+        yield* recorder.answer({ run_id: "second", revision: 1, choice: "stop", by: "person" });
+        yield* recorder.claim("second");
+        yield* recorder.write("second", [{ _tag: "RunResumed" }, E.ended()]);
+        const named = sql`SELECT count(*)::integer AS n FROM stream_recovery_runs WHERE shelf = 2`;
+        assert.deepStrictEqual(yield* named, [{ n: 1 }]);
+        yield* recorder.prune({ keep: 0 });
+        assert.deepStrictEqual(yield* named, [{ n: 0 }]);
+        yield* sql`DROP TABLE stream_recovery_parts_2`;
+        assert.strictEqual((yield* record(recorder, "halfway")).state, "live");
+        yield* recorder.write("newer", E.life("newer"));
+      }).pipe(Effect.scoped),
+  );
+});
+
+/** How a program of version 6 asks whether it is to open the next partition. */
+const newestFull = `SELECT id, opened_at <= (extract(epoch FROM clock_timestamp()) * 1000)::double precision - $1
+    OR (SELECT COALESCE(MAX(seq), 0) FROM stream_recovery_runs) - first_seq >= $2 AS full
+  FROM stream_recovery_shelves ORDER BY id DESC LIMIT 1`;
+
+/** How it asks for those that it empties and drops. */
+const closed = `SELECT id FROM (SELECT id, lead(opened_at) OVER (ORDER BY id) AS closed_at FROM stream_recovery_shelves) AS s
+  WHERE closed_at < (extract(epoch FROM clock_timestamp()) * 1000)::double precision - $1 ORDER BY id`;
 
 /** A record as it is written, without its parts; its first incident, and its first question. */
 const partsOf = (entries: Parameters<typeof E.folded>[0]) => {

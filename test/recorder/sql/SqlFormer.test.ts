@@ -25,7 +25,8 @@ const copied = Effect.map(Folder.emptyPath, (file) => {
 
 const opened = Effect.gen(function* () {
   const file = yield* copied;
-  const recorder = yield* Folder.open({ file });
+  // It waits for as long as its own lease, to be sure of a dead process.
+  const recorder = yield* Folder.open({ file, leaseMs: 1_000 });
   const count = (table: string) =>
     Effect.sync(() => Number(ask(file, `SELECT count(*) AS n FROM stream_recovery_${table}`)[0]?.n));
   return { recorder, count };
