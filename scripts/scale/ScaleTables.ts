@@ -111,14 +111,6 @@ const retentionTable = (it: Given): string =>
           cells(it, (load, is) => Scale.database(load, is).dayBytes * days, bytes),
         ] as const,
     ),
-    ...retentions.map(
-      (days) =>
-        [
-          `shelves at one time, ${days === 1 ? "a day" : `${days} days`} kept`,
-          cells(it, (load, is) => Scale.database(load, is).primaries * (days + 2)),
-        ] as const,
-    ),
-    ["runs on a shelf", cells(it, (load, is) => (load.runs * 86_400) / Scale.database(load, is).primaries)],
     ["how long the default of runs kept lasts, in seconds", cells(it, ({ runs }, is) => is.keptRuns / runs)],
   ]);
 

@@ -15,7 +15,7 @@ import type { Cost, Gateways, Measured } from "../../scripts/bench/store/Gateway
 import { parts, read } from "../../scripts/bench/store/Options.ts";
 import { type Kinds, kindsOf } from "../../scripts/bench/store/Statements.ts";
 import { figuresOf } from "../../scripts/bench/store/StoreFigures.ts";
-import { sweepRows, writesRows } from "../../scripts/bench/store/StoreRows.ts";
+import { retentionRows, sweepRows, writesRows } from "../../scripts/bench/store/StoreRows.ts";
 import { explainable } from "../../scripts/bench/store/Sweep.ts";
 import type { Writes } from "../../scripts/bench/store/Writes.ts";
 import { read as figuresOfFile } from "../../scripts/scale/Figures.ts";
@@ -225,6 +225,18 @@ describe("the lines of gateways", () => {
       ({ verdict }) => verdict ?? [],
     );
     assert.deepStrictEqual([rows.flatMap(({ verdict }) => verdict ?? []), verdicts], [["met"], ["missed"]]);
+  });
+});
+
+describe("the lines of retention", () => {
+  const paced = (p99Ms: number) => ({ writes: 300, p50Ms: 2, p99Ms });
+  const found = { runs: 10_000, walBytes: 500, vacuumWalBytes: 100, vacuumMs: 50, alone: paced(4), beside: paced(6) };
+
+  it("hold that a tenth of the time is enough in which a million runs a day end", () => {
+    const of = (forgottenMs: number) => retentionRows([{ ...found, forgottenMs }]);
+    const verdicts = [86_000, 87_000].map((ms) => of(ms)[0]?.verdict);
+    assert.deepStrictEqual(verdicts, ["met", "missed"]);
+    assert.strictEqual(of(5_000)[2]?.numbers.ratio, 1.5);
   });
 });
 

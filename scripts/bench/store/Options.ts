@@ -6,11 +6,11 @@ import { parseArgs } from "node:util";
 export const help = `Usage: npm run bench-store -- [options]
 
 Measures what PostgreSQL costs beside SQLite: happy runs, sweeps for dead processes, what several gateways over one database know
-together, the delivery log, and how soon a dead gateway's runs are decided by others. It starts a PostgreSQL of its own in a
-temporary folder: no port, nothing of the machine's own server. About twelve minutes; the machine should do nothing else.
+together, the delivery log, how soon a dead gateway's runs are decided by others, and how ended runs are forgotten. It starts a PostgreSQL of its own in a
+temporary folder: no port, nothing of the machine's own server. About fourteen minutes; the machine should do nothing else.
 
   --quick            fewer runs, rounds and processes: about three minutes, wider spreads
-  --only NAME        only these parts (writes, sweep, gateways, cooldown, deaths); repeat it or use commas
+  --only NAME        only these parts (writes, sweep, gateways, cooldown, deaths, retention); repeat it or use commas
   --processes N      processes a part that runs in processes of its own; default 3, quick 1
   --rounds N         rounds in which contenders take turns; default 7, quick 3
   --gateways N       gateways over one database; default 3
@@ -22,10 +22,10 @@ temporary folder: no port, nothing of the machine's own server. About twelve min
 Exit code: 0 every bar is met, 1 some bar is missed or there is no PostgreSQL, 2 a wrong option.`;
 
 /** What is measured. */
-export type Part = "writes" | "sweep" | "gateways" | "cooldown" | "deaths";
+export type Part = "writes" | "sweep" | "gateways" | "cooldown" | "deaths" | "retention";
 
 /** All of them, in their order. */
-export const parts: ReadonlyArray<Part> = ["writes", "sweep", "gateways", "cooldown", "deaths"];
+export const parts: ReadonlyArray<Part> = ["writes", "sweep", "gateways", "cooldown", "deaths", "retention"];
 
 /** What is to be measured, and how much of it. */
 export interface Options {

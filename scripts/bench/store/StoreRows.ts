@@ -3,6 +3,7 @@
  */
 import { median, spread } from "../Median.ts";
 import { type Row, spreadText, verdict } from "../Row.ts";
+import type { Retention } from "./Retention.ts";
 import type { Sweep } from "./Sweep.ts";
 import type { Writes } from "./Writes.ts";
 
@@ -11,6 +12,11 @@ const cpuBar = 1.3;
 
 /** A sweep beside many live runs costs at most so many times what it costs beside few, in CPU of the server. */
 const sweepBar = 2;
+
+/** Forgetting takes at most this share of the time in which as many runs end, where a million of them end in a day. */
+const retentionShareBar = 0.1;
+
+const daySeconds = 86_400;
 
 /** A line that stands under no bar. */
 export const plainRow = (what: string, value: string, numbers: Row["numbers"]): Row => ({
@@ -118,4 +124,34 @@ export const sweepRows = (results: ReadonlyArray<Sweep>, few: number, many: numb
     numbers,
   );
   return [barredRow(row, ratio.median, sweepBar, "×")];
+};
+
+/** The lines of retention; for the first one the slowest round counts. */
+export const retentionRows = (found: ReadonlyArray<Retention>): ReadonlyArray<Row> => {
+  const of = (value: (one: Retention) => number) => spread(found.map(value));
+  const runs = found[0]?.runs ?? 0;
+  const took = of(({ forgottenMs }) => forgottenMs / 1_000);
+  const share = took.max / ((runs / 1e6) * daySeconds);
+  const [wal, vacuumWal] = [of((one) => one.walBytes), of((one) => one.vacuumWalBytes)];
+  const p99 = { alone: of(({ alone }) => alone.p99Ms), beside: of(({ beside }) => beside.p99Ms) };
+  const p50 = { alone: of(({ alone }) => alone.p50Ms), beside: of(({ beside }) => beside.p50Ms) };
+  const ratio = of(({ alone, beside }) => beside.p99Ms / alone.p99Ms);
+  const first = plainRow(
+    `${runs.toLocaleString("en")} old runs are forgotten`,
+    `${spreadText(took, 1, "s")}, ${(runs / took.median).toFixed(0)} a second; ${(share * 100).toFixed(1)} % of the time in which they come at a million a day`,
+    { seconds: took.median, max_seconds: took.max, share },
+  );
+  return [
+    barredRow(first, share, retentionShareBar, "of that time"),
+    plainRow(
+      "the log of a forgotten run, right after a checkpoint",
+      `${spreadText(wal, 0, "bytes")}, and ${vacuumWal.median.toFixed(0)} of the vacuum afterwards, which took ${of((one) => one.vacuumMs).median.toFixed(0)} ms`,
+      { wal_bytes: wal.median, vacuum_wal_bytes: vacuumWal.median },
+    ),
+    plainRow(
+      "p99 of a write meanwhile, against the same writes alone",
+      `${spreadText(ratio, 2, "×")}, ${p99.beside.median.toFixed(1)} ms against ${p99.alone.median.toFixed(1)} (p50 ${p50.beside.median.toFixed(1)} against ${p50.alone.median.toFixed(1)})`,
+      { ratio: ratio.median, beside_p99_ms: p99.beside.median, alone_p99_ms: p99.alone.median },
+    ),
+  ];
 };

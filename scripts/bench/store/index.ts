@@ -12,9 +12,10 @@ import { type Death, death } from "./Deaths.ts";
 import { cooldownRow, deathRow, gatewaysRows } from "./GatewayRows.ts";
 import { concurrent as atOnce, type Gateways, type GatewaysSize, gateways } from "./Gateways.ts";
 import { help, type Options, read } from "./Options.ts";
+import { retention } from "./Retention.ts";
 import { using } from "./Server.ts";
 import { figuresOf } from "./StoreFigures.ts";
-import { sweepRows, writesRows } from "./StoreRows.ts";
+import { retentionRows, sweepRows, writesRows } from "./StoreRows.ts";
 import type { Writes } from "./Writes.ts";
 
 /** Runs at the same time. */
@@ -103,6 +104,20 @@ const measureDeaths = async ({ quick }: Options, to: Measured): Promise<void> =>
   add(to, "What a dead gateway has left, behind the end of its lease", rows);
 };
 
+/** Runs that end in an hour where a million of them end in a day. */
+const hourOfMillion = 41_667;
+
+const measureRetention = async ({ quick }: Options, to: Measured): Promise<void> => {
+  console.error("retention: old runs are forgotten beside 100 new ones a second …");
+  const found = await retention({
+    runs: quick ? 10_000 : hourOfMillion,
+    perSecond: 100,
+    aloneMs: quick ? 5_000 : 20_000,
+    rounds: quick ? 1 : 3,
+  });
+  add(to, "Old runs are forgotten beside 100 new ones a second", retentionRows(found));
+};
+
 const listing = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
   lines.length === 0 ? [] : ["", title, "", "```", ...lines, "```"];
 
@@ -125,6 +140,7 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
   if (options.parts.includes("sweep")) await measureSweeps(options, to);
   if (options.parts.some((part) => part === "gateways" || part === "cooldown")) await measureGateways(options, to);
   if (options.parts.includes("deaths")) await measureDeaths(options, to);
+  if (options.parts.includes("retention")) await measureRetention(options, to);
   const command = ["npm run bench-store", ...(args.length === 0 ? [] : ["--", ...args])].join(" ");
   const loads = `load average ${before} before, ${load()} after`;
   const footer = `\`${command}\` · ${machine(server?.server_version ?? "")} · ${loads}`;

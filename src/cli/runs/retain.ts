@@ -1,11 +1,10 @@
 /**
- * `stream-recovery runs retain`: forgets once what a program that keeps runs forgets from time to time; for a timer, and for the role
- * that owns the tables of a server.
+ * `stream-recovery runs retain`: forgets once what a program that keeps runs forgets from time to time; for a timer.
  */
 import { Config, Console, Effect, Option } from "effect";
 import { Command, Flag } from "effect/cli";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { type Looked, retainingOf, retentionDefault, retentionOf } from "../../recorder/retention/Retention.ts";
+import { retainingOf, retentionDefault, retentionOf } from "../../recorder/retention/Retention.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, jsonFlag, keptFlags, withStore } from "../command/Store.ts";
 import { counting } from "../terminal/Progress.ts";
@@ -39,7 +38,7 @@ export const retainCommand = Command.make(
   ({ db, ...options }) => withStore("runs retain", db, () => retain(options)),
 ).pipe(
   Command.withDescription(
-    `Forget ended runs as \`serve\` does by itself, once: for a timer. On PostgreSQL it opens the next partition and drops old ones, which only the role that owns the tables may (docs/postgres-operation.md). A run that has not ended is never forgotten, and gateways may serve meanwhile.${exitCodesHelp}`,
+    `Forget ended runs as \`serve\` does by itself, once: for a timer (docs/postgres-operation.md). A run that has not ended is never forgotten, and gateways may serve meanwhile.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Forget ended runs once as `serve` does by itself, for a timer"),
   Command.withExamples([
@@ -69,36 +68,8 @@ export const retain = Effect.fn("cli.runs.retain")(function* ({ dryRun, json, ..
   if (retaining === undefined) return yield* fail("refused", "this store forgets nothing but by `runs prune`");
   const counter = counting(process.stderr, (count) => `${count} runs`);
   const looks = dryRun ? retaining.due(retention) : retaining.look(retention, counter.reached);
-  const looked = yield* Effect.ensuring(looks, Effect.sync(counter.done));
-  yield* Console.log(json ? JSON.stringify({ dry_run: dryRun, ...columns(looked) }) : words(looked, dryRun));
-  if (looked.lacksRight !== "no") return yield* fail("negative", lacking[looked.lacksRight]);
-});
-
-const columns = ({ dropped, emptied, lacksRight, opened, runs }: Looked) => ({
-  runs,
-  partitions_dropped: dropped,
-  partitions_emptied: emptied,
-  partition_opened: opened,
-  lacks_right: lacksRight !== "no",
-});
-
-const words = ({ dropped, emptied, lacksRight, opened, runs }: Looked, dryRun: boolean): string => {
-  const dropper = lacksRight === "no" ? "by the next call" : "by their owner";
-  const partitions = (count: number) => (count === 1 ? "one partition" : `${count} partitions`);
+  const runs = yield* Effect.ensuring(looks, Effect.sync(counter.done));
   const ended = runs === 1 ? "one ended run" : `${runs} ended runs`;
-  const done = (what: string) => (dryRun ? `would be ${what}` : what);
-  return [
-    dryRun ? `${ended} would be forgotten` : `forgot ${ended}`,
-    ...(dropped === 0 ? [] : [`${partitions(dropped)} ${done("dropped")}`]),
-    ...(emptied === 0 ? [] : [`${partitions(emptied)} ${done("emptied")}, to be dropped ${dropper}`]),
-    ...(opened ? [`the next partition ${done("opened")}`] : []),
-  ].join("; ");
-};
-
-const owner = "say --db with the role that owns the tables and their partitions, which may";
-
-/** The rows are gone, and what else there was to do is the owner's. */
-const lacking = {
-  tended: `this role may neither open nor drop partitions: ${owner}`,
-  untended: `this role may neither open nor drop partitions, and their owner has opened none for long, so that runs are forgotten row by row: ${owner}`,
-} as const;
+  const words = dryRun ? `${ended} would be forgotten` : `forgot ${ended}`;
+  yield* Console.log(json ? JSON.stringify({ dry_run: dryRun, runs }) : words);
+});

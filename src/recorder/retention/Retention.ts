@@ -1,5 +1,5 @@
 /**
- * Says which ended runs a store forgets by itself, and what a look at them comes to.
+ * Says which ended runs a store forgets by itself.
  */
 import type * as Effect from "effect/Effect";
 import type { RecorderError } from "../RecorderError.ts";
@@ -68,21 +68,7 @@ export interface Old {
   readonly keep: number;
   /** No run that has ended since is one too many, in milliseconds since the epoch. */
   readonly keptFrom: number;
-  /** How much a shelf of a server takes, whichever is first. */
-  readonly size: { readonly ageMs: number; readonly runs: number };
 }
-
-/** Shelves are small beside what is kept, and few: what is forgotten with one may be older, or more, by so much. */
-const shelfSize = (ageMs: number, runs: number) => ({
-  ageMs: Math.max(Math.min(dayMs, ageMs), ageMs / shelvesKept),
-  runs: Math.min(Math.max(Math.ceil(runs / shelvesInKept), shelfRunsMin), Number.MAX_SAFE_INTEGER),
-});
-
-/** Most shelves of one age that are kept. */
-const shelvesKept = 200;
-
-/** Shelves over which the runs that are kept lie, and least runs of one. */
-const [shelvesInKept, shelfRunsMin] = [8, 1_000];
 
 /** What is old by a retention, at a moment in milliseconds since the epoch. */
 export const oldAt = (at: number, retention: Retention): Old => {
@@ -92,40 +78,19 @@ export const oldAt = (at: number, retention: Retention): Old => {
     endedBefore: at - ageMs,
     keep: runs,
     keptFrom: at - Math.min(keptLeastMs, ageMs),
-    size: shelfSize(ageMs, runs),
   };
 };
-
-/** What a look came to; of one that changes nothing, what it would come to. */
-export interface Looked {
-  /** Ended runs that were forgotten. */
-  readonly runs: number;
-  /** Shelves of a server that were dropped. */
-  readonly dropped: number;
-  /** Shelves from which the runs are gone: the next look drops them. */
-  readonly emptied: number;
-  /** A next shelf was opened. */
-  readonly opened: boolean;
-  /**
-   * The role of this process may neither open nor drop shelves. `untended`: its owner has not come for so long that runs are forgotten row
-   * by row, and what they leave is to be vacuumed.
-   */
-  readonly lacksRight: "no" | "tended" | "untended";
-}
-
-/** What a look that found nothing comes to. */
-export const nothing: Looked = { runs: 0, dropped: 0, emptied: 0, opened: false, lacksRight: "no" };
 
 /** Looks at what is old in a store once, as a program that keeps runs does from time to time. */
 export interface Retaining {
   /**
-   * Forgets what is old.
+   * Forgets ended runs that are old; returns how many.
    *
    * @param told how many runs are forgotten by now
    */
-  readonly look: (retention: Retention, told?: (runs: number) => void) => Effect.Effect<Looked, RecorderError>;
-  /** What that would come to. */
-  readonly due: (retention: Retention) => Effect.Effect<Looked, RecorderError>;
+  readonly look: (retention: Retention, told?: (runs: number) => void) => Effect.Effect<number, RecorderError>;
+  /** Counts what that would forget. */
+  readonly due: (retention: Retention) => Effect.Effect<number, RecorderError>;
 }
 
 // Kept beside the service: a program's own recorder forgets by itself, and as it likes.

@@ -107,11 +107,6 @@ export class SqlDatabase {
    */
   readonly step: SqlNodeSqlite.Step | undefined;
 
-  /** Runs what has transactions of its own, such as what makes tables. */
-  arrange<A>(body: Effect.Effect<A, SqlError>): Effect.Effect<A, RecorderError> {
-    return this.#explained(this.#apart(body, true));
-  }
-
   /** The process is about to end: a lock, and a server that is away, are waited for a moment only. */
   hurry(): void {
     this.#patience.hurry();

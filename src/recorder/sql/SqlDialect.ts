@@ -47,8 +47,6 @@ export interface SqlDialect {
   /** The columns of a run's row, without its record, and with it. */
   readonly head: string;
   readonly row: Fragment;
-  /** What a lease says besides when it is made: the version of the tables that its process knows. */
-  readonly knows: { readonly column: Fragment; readonly value: Fragment };
   /** A text as a column keeps it. */
   readonly kept: (text: string) => string;
   /** Whether a column keeps a text as it is, so that a row is found by it. */
@@ -87,7 +85,6 @@ const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
   id: { column: "", note: () => Effect.void },
   head: "run_id, seq, version, owner",
   row: sql.literal("seq, run_id, version, owner, record"),
-  knows: { column: sql.literal(""), value: sql.literal("") },
   kept: (text) => text,
   // A text of SQLite is UTF-8, which has no place for half of a pair: two ids would be one.
   keeps: (text) => text.isWellFormed(),
@@ -113,7 +110,6 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
   id: { column: SqlPostgres.idColumn, note: (row) => SqlPostgres.note(sql, row?.xid) },
   head: "run_id, seq, shelf, version, owner",
   row: sql.literal("seq, shelf, run_id, version, owner, record, changed"),
-  knows: { column: sql.literal(", knows"), value: sql.literal(", 1") },
   kept: (text) => text.replaceAll("\0", "\uFFFD"),
   keeps: (text) => !text.includes("\0") && text.isWellFormed(),
   keepable: "a text without NUL and without half of a pair, which PostgreSQL does not keep",

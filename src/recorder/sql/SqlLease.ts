@@ -428,9 +428,8 @@ export class SqlLease {
     const { dialect, leases, sql } = this.#tables;
     const { elapsed, label, leaseMs, now } = this.#options;
     const beatAt = elapsed();
-    const rows =
-      yield* sql`INSERT INTO ${leases} (id, label, started_at, expires_at, fenced, beats, lease_ms${dialect.knows.column})
-      VALUES (${id}, ${label}, ${now()}, ${dialect.time(now())} + ${leaseMs}, 0, 1, ${leaseMs}${dialect.knows.value})
+    const rows = yield* sql`INSERT INTO ${leases} (id, label, started_at, expires_at, fenced, beats, lease_ms)
+      VALUES (${id}, ${label}, ${now()}, ${dialect.time(now())} + ${leaseMs}, 0, 1, ${leaseMs})
       ON CONFLICT (id) DO NOTHING RETURNING id`;
     return rows.length === 1 ? { id, beatAt } : undefined;
   });

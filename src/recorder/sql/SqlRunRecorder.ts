@@ -15,14 +15,7 @@ import { refusal } from "../Question.ts";
 import { RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import { commitsTogether, listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "../RunRecorder.ts";
-import {
-  type Looked,
-  oldAt,
-  type Retaining,
-  type Retention,
-  retained,
-  retentionDefault,
-} from "../retention/Retention.ts";
+import { oldAt, type Retaining, type Retention, retained, retentionDefault } from "../retention/Retention.ts";
 import { OutageLog } from "../shared/OutageLog.ts";
 import { transferring } from "../transfer/RunTransfer.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
@@ -348,24 +341,20 @@ const retaining = (database: SqlDatabase, now: () => number): Retaining => {
   return {
     look: Effect.fnUntraced(function* (retention, told) {
       const { at, which } = yield* old(retention);
-      const looked = yield* SqlRuns.retire(database, which, told);
+      const gone = yield* SqlRuns.prune(database, which, told);
       yield* SqlRuns.pruneLeases(database, at);
-      return looked;
+      return gone;
     }),
     due: (retention) => Effect.flatMap(old(retention), ({ which }) => SqlRuns.due(database, which)),
   };
 };
 
-/** Forgets what is old, now and from time to time, and says what this role may not do. */
+/** Forgets what is old, now and from time to time. */
 const retain = ({ look }: Retaining, retention: Retention) => {
   const { everyMs } = { ...retentionDefault, ...retention };
-  let told: Looked["lacksRight"] = "no";
-  const once = Effect.flatMap(look(retention), ({ lacksRight }) => {
-    if (lacksRight === told) return Effect.void;
-    told = lacksRight;
-    return lacksRight === "no" ? Effect.void : unarranged[lacksRight];
-  });
-  return Effect.forever(Effect.andThen(reported(once, "old runs were not forgotten"), Effect.sleep(everyMs)));
+  return Effect.forever(
+    Effect.andThen(reported(look(retention), "old runs were not forgotten"), Effect.sleep(everyMs)),
+  );
 };
 
 /** Lets a process forget what is old by itself, unless its options say that it does not. */
@@ -373,19 +362,6 @@ const retainedBy = (looking: Retaining, { retention }: SqlRunRecorderOptions) =>
   retention === false
     ? Effect.succeed(looking)
     : Effect.as(Effect.forkScoped(retain(looking, retention ?? {})), looking);
-
-const ownersWork =
-  "let a timer run `stream-recovery runs retain` as the owner of the tables (docs/postgres-operation.md)";
-
-/** What a process says that may not arrange the tables. */
-const unarranged = {
-  tended: Effect.logInfo(
-    `this role may neither open nor drop partitions: it forgets the rows of old runs, and what else they hold goes with its partition; ${ownersWork}`,
-  ),
-  untended: Effect.logWarning(
-    `this role may neither open nor drop partitions, and its owner has opened none for long: old runs are forgotten row by row, which leaves more to vacuum; ${ownersWork}`,
-  ),
-};
 
 /** Gives up a lease; where that is not known in time, whoever reads the log learns what it means. */
 const givenUp = (ends: Effect.Effect<void, RecorderError>, ms: number): Effect.Effect<void, RecorderError> =>

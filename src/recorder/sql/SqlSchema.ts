@@ -6,7 +6,6 @@ import type * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { keyBytes, newKey } from "../Digest.ts";
 import { RecorderError } from "../RecorderError.ts";
-import * as SqlShelves from "./postgres/SqlShelves.ts";
 import * as SqlState from "./postgres/SqlState.ts";
 import * as SqlTables from "./SqlTables.ts";
 import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
@@ -15,7 +14,7 @@ import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
  * Version of the tables: the number of migrations. A store of a newer one is used where it says that programs of this version
  * still read and write it rightly (`min_reader`, `min_writer`), and is refused where it does not.
  */
-export const schemaVersion = 6;
+export const schemaVersion = 7;
 
 /** What a store is to this program. */
 export interface Ready {
@@ -81,7 +80,7 @@ const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place:
   if (found !== undefined && found.schema >= schemaVersion) return found;
   for (const migration of migrations.slice(found?.schema ?? 0)) yield* migration(tables, found === undefined);
   // The programs of one machine are updated together. Those of a server are not, and run beside each other for a while.
-  const oldest = found === undefined ? shelvesVersion : Math.max(oldestNeighbour, found.reader, found.writer);
+  const oldest = found === undefined ? partsVersion : Math.max(oldestNeighbour, found.reader, found.writer);
   const neighbours = { min_reader: oldest, min_writer: oldest };
   const made = { schema_version: schemaVersion, ...(tables.dialect.name === "postgres" ? neighbours : {}) };
   for (const [name, value] of Object.entries(made)) {
@@ -253,9 +252,33 @@ const deliveries = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effect.Effec
   });
 };
 
-/** On PostgreSQL the heavy parts of runs lie on shelves, which are forgotten whole. A file is small, and stays as it is. */
-const shelved: Migration = (tables, isFirst) =>
-  tables.dialect.name === "postgres" ? SqlShelves.make(tables, isFirst) : Effect.void;
+/**
+ * On PostgreSQL the long parts of runs get a table of their own. A file is small, and stays as it is.
+ *
+ * A store that has runs goes on with their records in their rows: the programs that use it know of no parts.
+ */
+const parted: Migration = ({ dialect, leases, parts, prefix, runs, shelves, sql }, isFirst) => {
+  if (dialect.name !== "postgres") return Effect.void;
+  return Effect.gen(function* () {
+    yield* sql`CREATE TABLE ${shelves} (
+      id INTEGER PRIMARY KEY, opened_at DOUBLE PRECISION NOT NULL, first_seq BIGINT NOT NULL)`;
+    yield* sql`CREATE TABLE ${parts} (
+      shelf INTEGER NOT NULL, seq BIGINT NOT NULL, kind TEXT COLLATE "C" NOT NULL, id TEXT COLLATE "C" NOT NULL,
+      n BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (shelf, seq, kind, id))`;
+    yield* sql`ALTER TABLE ${runs} ADD COLUMN shelf INTEGER NOT NULL DEFAULT 0, ADD COLUMN changed TEXT,
+      ALTER COLUMN record DROP NOT NULL`;
+    // The versions of a row that follow each other need room beside it: then no index is written for them.
+    yield* sql`ALTER TABLE ${runs} SET (fillfactor = 30)`;
+    yield* sql`ALTER TABLE ${leases} ADD COLUMN knows INTEGER NOT NULL DEFAULT 0`;
+    yield* sql`DROP INDEX ${sql.literal(`${prefix}runs_ended`)}`;
+    // Incidents and questions are deleted by name, and a key that looks after them is asked for every row that goes.
+    for (const name of ["incidents", "questions"]) {
+      yield* sql`ALTER TABLE ${sql.literal(prefix + name)}
+        DROP CONSTRAINT IF EXISTS ${sql.literal(`${prefix}${name}_run_id_fkey`)}`;
+    }
+    if (isFirst) yield* sql`INSERT INTO ${shelves} (id, opened_at, first_seq) VALUES (1, 0, 1)`;
+  });
+};
 
 /**
  * Few open runs wait for an answer, and a sweep looks for them: it must not read all that are live. A file has the live runs of one
@@ -267,14 +290,30 @@ const waiting: Migration = ({ dialect, prefix, runs, sql }) =>
         WHERE ended_at IS NULL AND state <> 'live'`)
     : Effect.void;
 
-/** Since this version programs read what lies on shelves: an older one must not read a store that has some. */
-export const shelvesVersion = 5;
+/**
+ * On PostgreSQL ended runs are deleted by age, as in a file. Versions 5 and 6 kept parts in partitions: what they hold stays there, and
+ * the newest partition takes all new parts. An operator of a large store makes the index before: docs/postgres-operation.md.
+ */
+const unpartitioned: Migration = ({ dialect, prefix, runs, shelves, sql }) => {
+  if (dialect.name !== "postgres") return Effect.void;
+  return Effect.gen(function* () {
+    yield* sql`DROP INDEX IF EXISTS ${sql.literal(`${prefix}runs_aged`)}`;
+    yield* sql`CREATE INDEX IF NOT EXISTS ${sql.literal(`${prefix}runs_ended`)} ON ${runs} (ended_at, seq)
+      WHERE ended_at IS NOT NULL`;
+    // A program of version 6 beside this one opens and drops partitions by these rows: it finds nothing to do.
+    yield* sql`DELETE FROM ${shelves} WHERE id < (SELECT MAX(id) FROM ${shelves})`;
+    yield* sql`UPDATE ${shelves} SET opened_at = 'Infinity', first_seq = 9223372036854775807`;
+  });
+};
 
-/** The oldest version whose programs still read and write rightly a store without shelves. */
+/** Since this version programs read parts: an older one must not read a store that has some. */
+const partsVersion = 5;
+
+/** The oldest version whose programs still read and write rightly a store without parts. */
 const oldestNeighbour = 2;
 
 /** @param isFirst the store has no tables yet: no older program uses it */
 type Migration = (tables: SqlTables.SqlTables, isFirst: boolean) => Effect.Effect<void, SqlError>;
 
 /** One a version, in order; a published one never changes what it makes. */
-const migrations: ReadonlyArray<Migration> = [first, second, third, deliveries, shelved, waiting];
+const migrations: ReadonlyArray<Migration> = [first, second, third, deliveries, parted, waiting, unpartitioned];

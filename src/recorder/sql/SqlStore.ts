@@ -9,13 +9,12 @@ import { type RecorderError, refused } from "../RecorderError.ts";
 import { RunRecord } from "../RunRecord.ts";
 import { listsOf } from "./postgres/SqlLists.ts";
 import * as SqlParts from "./postgres/SqlParts.ts";
-import * as SqlShelves from "./postgres/SqlShelves.ts";
 import * as SqlUnshelved from "./postgres/SqlUnshelved.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import { holding } from "./SqlLease.ts";
 import type { SqlTables } from "./SqlTables.ts";
 import * as SqlFileParts from "./sqlite/SqlFileParts.ts";
-import { columns, encode, inserting, isDriven, templates, templatesWhere, updating } from "./sqlite/SqlFileRow.ts";
+import { columns, inserting, isDriven, templates, templatesWhere, updating } from "./sqlite/SqlFileRow.ts";
 import type { RowStatement } from "./sqlite/SqlNodeSqlite.ts";
 
 /** A record with what its row says beside it. */
@@ -25,7 +24,7 @@ export interface Stored extends SqlParts.Place {
   /** The lease of the process that drives it. */
   readonly owner: string | undefined;
   readonly record: RunRecord;
-  /** The record as it lies on its shelf, where that is known. */
+  /** The record as it was first written, if that is known. */
   readonly base?: SqlParts.Base;
 }
 
@@ -72,19 +71,14 @@ export const load = Effect.fnUntraced(function* (tables: SqlTables, runId: strin
   return stored?.success;
 });
 
-/** Reads the records of rows, in their order; a damaged one is its error and harms no other. Fails where it is to be read again. */
+/** Reads the records of rows, in their order; a damaged one is its error and harms no other. */
 export const decoded = Effect.fnUntraced(function* (tables: SqlTables, rows: ReadonlyArray<Row>) {
   if (rows.length === 0) return [];
   const inRows = yield* partsOf(
     tables,
     rows.filter(({ shelf = 0 }) => shelf === 0),
   );
-  const places = rows.map(placeOf);
-  const shelved = yield* SqlParts.load(tables, places);
-  const lost = places.filter(({ seq, shelf }) => shelf > 0 && shelved.get(seq)?.record === undefined);
-  // The owner has dropped a shelf behind another process that has emptied it just now: a new transaction finds each run whole, or none.
-  if (lost.length > 0 && (yield* SqlShelves.isLost(tables, [...new Set(lost.map(({ shelf }) => shelf))])))
-    return yield* Effect.fail(new SqlFailure.RowChanged());
+  const shelved = yield* SqlParts.load(tables, rows.map(placeOf));
   return rows.map(
     (row): Result.Result<Stored, RecorderError> =>
       Result.try({
@@ -203,13 +197,13 @@ const keptAs = ({ seq, shelf }: SqlParts.Place, { base }: SqlParts.Written): Sql
   ...(base && shelf > 0 ? { base } : {}),
 });
 
-/** What has changed on the shelf of a run of its incidents and questions. Nearly every write changes none of them. */
+/** Incidents and questions of a run that have changed among its parts. Nearly every write changes none of them. */
 const shelvedOf = (place: SqlParts.Place, { before, record }: Changed): ReadonlyArray<SqlParts.Part> =>
   place.shelf === 0 || SqlParts.isOneRow(before?.record, record)
     ? []
     : SqlParts.changesOf(place, before?.record, record);
 
-/** What is put on shelves shares the statement of the rows. Where a row or a record is not as it was known, nothing stays of any. */
+/** Parts share the statement of the rows. If a row or a record is not as it was known, nothing stays of any. */
 const updateKnown = Effect.fnUntraced(function* (
   tables: SqlTables,
   all: ReadonlyArray<{ readonly run: Changed & { readonly before: Stored }; readonly written: SqlParts.Written }>,
@@ -253,21 +247,18 @@ const newColumns = ({ owner, record, runId }: Changed, { kept }: SqlTables["dial
   ];
 };
 
-/**
- * The parts of a run go to the newest shelf. Where there is none, its record stands in its row. So does that of a run which comes
- * from another store and has ended there: it may be forgotten long before that shelf.
- */
+/** The parts of a run go under the number that the store says. A store without one keeps the record in the row. */
 const insertTogether = `WITH v AS (
     SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
       WITH ORDINALITY AS u (run_id, owner, parked, ended_at, broken, provider, model, started_at, state, record, n)
   ), s AS (
-    SELECT COALESCE(MAX(id), 0) AS id, false AS ended FROM {shelves} UNION ALL SELECT 0, true
+    SELECT COALESCE(MAX(id), 0) AS id FROM {shelves}
   ), h AS (
     INSERT INTO {runs}
       (run_id, version, owner, parked, ended_at, broken, provider, model, started_at, state, shelf, record)
     SELECT v.run_id, 1, NULLIF(v.owner, ''), NULLIF(v.parked, ''), NULLIF(v.ended_at, '')::double precision, v.broken::integer,
       v.provider, v.model, v.started_at::double precision, v.state, s.id, CASE WHEN s.id = 0 THEN v.record END
-    FROM v JOIN s ON s.ended = (v.ended_at <> '') ORDER BY v.n RETURNING run_id, seq, shelf
+    FROM v, s ORDER BY v.n RETURNING run_id, seq, shelf
   ), p AS (
     INSERT INTO {parts} (shelf, seq, kind, id, n, body)
     SELECT h.shelf, h.seq, '${SqlParts.ofRecord}', '', 0, v.record FROM h JOIN v ON v.run_id = h.run_id WHERE h.shelf > 0
@@ -289,7 +280,7 @@ const updateTogether = `UPDATE {runs} AS r SET version = r.version + 1, owner = 
   WHERE r.run_id = v.run_id AND r.version = v.version::integer RETURNING r.seq`;
 
 /** A row for each run that is of its version, and one for each record that was there: all of it sees what was there before. */
-const updateWithParts = `WITH u AS (${updateTogether}), p AS (${SqlParts.putWhere("u")})
+const updateWithParts = `WITH u AS (${updateTogether}), p AS (${SqlParts.putTogether})
   SELECT seq FROM u UNION ALL ${SqlParts.foundTogether}`;
 
 /**
@@ -326,7 +317,7 @@ const insert = Effect.fnUntraced(function* (
 const saveInFile = (tables: SqlTables, runId: string, before: RunRecord | undefined, after: RunRecord) =>
   Effect.flatMap(SqlFileParts.save(tables, runId, before, after), orChanged);
 
-/** Where the parts of a run are in a file: none lies on a shelf. */
+/** The place of runs in a file, whose records stand in their rows. */
 export const inRow: SqlParts.Place = { seq: 0, shelf: 0 };
 
 /**
@@ -354,17 +345,6 @@ const updateRow = Effect.fnUntraced(function* (
   const rows = yield* tables.ask(`${templates[template]} RETURNING seq`, values);
   yield* orChanged(rows.length === 1);
   yield* saveInFile(tables, runId, before.record, record);
-});
-
-/** Takes a run off its shelf, which is to go: its record stands in its row from then on. */
-export const unshelve = Effect.fnUntraced(function* (tables: SqlTables, runId: string, stored: Stored) {
-  const { runs, sql } = tables;
-  const rows = yield* sql`UPDATE ${runs}
-    SET shelf = 0, record = ${encode(stored.record)}, changed = NULL, version = ${stored.version + 1}
-    WHERE run_id = ${runId} AND version = ${stored.version} RETURNING seq`;
-  yield* orChanged(rows.length === 1);
-  yield* SqlParts.forget(tables, [stored]);
-  yield* saveUnshelved(tables, [{ runId, before: undefined, record: stored.record, owner: undefined }]);
 });
 
 interface Part {

@@ -27,11 +27,9 @@ export interface SqlTables {
   readonly questions: Fragment;
   readonly facts: Fragment;
   readonly groups: Fragment;
-  /** On PostgreSQL: the heavy parts of runs, and the shelves that they lie on; see `SqlParts`. */
+  /** On PostgreSQL: the long parts of runs, and the number under which new ones are put; see `SqlParts`. */
   readonly parts: Fragment;
   readonly shelves: Fragment;
-  /** When a read first found a shelf without its table, in monotonic milliseconds; see `SqlShelves.isLost`. */
-  readonly lostSince: Map<number, number>;
   /** The text of a statement for the client's database; see `ask`. It is made once. */
   readonly textOf: (template: string) => string;
   /**
@@ -75,7 +73,6 @@ export const make = (client: SqlClient, prefix: string): SqlTables => {
     groups: named("groups"),
     parts: sql.literal(`${prefix}parts`),
     shelves: sql.literal(`${prefix}shelves`),
-    lostSince: new Map(),
     ...asking(sql, prefix),
   };
 };

@@ -40,11 +40,7 @@ const ids = Effect.flatMap(RunRecorder, (recorder) =>
   Effect.map(recorder.runs({ limit: 1_000 }), (runs) => runs.map(({ run_id }) => run_id).sort()),
 );
 
-const json = (runs: number, dryRun: boolean) =>
-  JSON.stringify({
-    ...{ dry_run: dryRun, runs, partitions_dropped: 0, partitions_emptied: 0 },
-    ...{ partition_opened: false, lacks_right: false },
-  });
+const json = (runs: number, dryRun: boolean) => JSON.stringify({ dry_run: dryRun, runs });
 
 const layer = (name: string) => SqlRunRecorder.layerFile({ file: join(folder, `${name}.db`), retention: false });
 

@@ -82,7 +82,7 @@ describe("claims of many runs in PostgreSQL", () => {
         concurrency: "unbounded",
       });
       assert.isAtMost(begun(), 10);
-      assert.isAtMost(proxy.statements.length - written, 50, "incidents are put on their shelf together");
+      assert.isAtMost(proxy.statements.length - written, 50, "incidents are put together");
       for (const [n, id] of ids.entries()) {
         const expected = E.folded([...lived(id, n), E.opened(id, 2), E.ended()]);
         assert.deepStrictEqual(yield* record(recorder, id), expected, id);

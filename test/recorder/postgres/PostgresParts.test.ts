@@ -86,7 +86,7 @@ const several =
   (id) =>
     Array.from({ length: many }, (_, index) => E.opened(id, n + index));
 
-/** No run lies on a shelf from here on. */
+/** Records stand in their rows from here on, as in stores that were made before version 5. */
 const noShelves = (admin: SqlClient) => admin`DELETE FROM stream_recovery_shelves`;
 
 describe("runs that break at once, over PostgreSQL", () => {
@@ -114,7 +114,7 @@ describe("runs that break at once, over PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("write them by one statement a kind where they are on no shelf", () =>
+  it.live("write them by one statement a kind where records stand in their rows", () =>
     Effect.gen(function* () {
       const its = yield* opened;
       yield* noShelves(its.admin);
@@ -141,7 +141,7 @@ const group = Effect.fnUntraced(function* (
   for (const runId of runIds) {
     const stored = yield* SqlStore.load(tables, runId);
     if (stored === undefined) throw new Error("it is there");
-    // What lies on its shelf is not known.
+    // What was first written of it is not known.
     const { base: _, ...before } = stored;
     changed.push({ runId, before, record: E.folded([...began(runId), ...entriesOf(runId)]), owner: before.owner });
   }
@@ -190,7 +190,7 @@ describe("a group of runs that break, over PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("changes nothing where an incident that it changes is gone, on no shelf", () =>
+  it.live("changes nothing where an incident that it changes is gone, where records stand in their rows", () =>
     Effect.gen(function* () {
       const { admin, address, recorder } = yield* opened;
       yield* noShelves(admin);
@@ -200,6 +200,26 @@ describe("a group of runs that break, over PostgreSQL", () => {
       yield* admin`DELETE FROM stream_recovery_incidents WHERE run_id = 'c'`;
       assert.instanceOf(yield* Effect.flip(tables.dialect.write(SqlStore.save(tables, changed))), RowChanged);
       assert.strictEqual((yield* record(recorder, "a")).attempts.length, 1);
+    }).pipe(Effect.scoped),
+  );
+});
+
+describe("a run that ends, over PostgreSQL", () => {
+  it.live("leaves its parts as they are: its end is written into its row alone", () =>
+    Effect.gen(function* () {
+      const { admin, other, recorder } = yield* opened;
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
+      const seq = admin`SELECT seq FROM stream_recovery_runs WHERE run_id = 'r'`;
+      const part = admin`SELECT ctid::text AS at, xmin::text AS by, body FROM stream_recovery_parts WHERE seq = (${seq})`;
+      const first = yield* part;
+      yield* recorder.write("r", [E.raised(1, { shown: "text" })]);
+      yield* recorder.write("r", [E.raised(1, { shown: "text", terminal_seen: true }), E.ended()]);
+      assert.deepStrictEqual(yield* part, first);
+      const [row] = yield* admin`SELECT record, changed FROM stream_recovery_runs WHERE run_id = 'r'`;
+      assert.isNull(row?.record);
+      assert.match(String(row?.changed), /"ended"/);
+      // A process that has not written it reads the same.
+      assert.deepStrictEqual(yield* record(other, "r"), yield* record(recorder, "r"));
     }).pipe(Effect.scoped),
   );
 });

@@ -106,7 +106,7 @@ describe("what is forgotten by itself in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("is counted off among the runs that began last, however many have ended: 100,000 here", () =>
+  it.live("are counted off a bounded number at a time, however many have ended: 100,000 here", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const admin = yield* Databases.client(address, "operator");
@@ -119,11 +119,11 @@ describe("what is forgotten by itself in PostgreSQL", () => {
         FROM generate_series(1, 100000) n`;
       yield* admin`ANALYZE stream_recovery_runs`;
       const last = proxy.hold(/^SELECT id FROM .*leases/);
-      yield* Databases.open({ address: proxy.address, retention: { runs: 100 } });
+      yield* Databases.open({ address: proxy.address, retention: { runs: 100_000 } });
       yield* last.reached;
       yield* last.release;
       const looks = proxy.statements.filter((sql) => /^SELECT\b.*\bstream_recovery_runs\b.*\bOFFSET\b/s.test(sql));
-      assert.isAbove(looks.length, 0);
+      assert.isAtLeast(looks.length, 10);
       // An explained statement has 1,000 for its numbers: all of them ended before that.
       for (const sql of looks) {
         const read = (yield* stepsOfRuns(admin, sql)).reduce((sum, step) => sum + rowsOf(step), 0);

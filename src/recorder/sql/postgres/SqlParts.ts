@@ -1,9 +1,9 @@
 /**
- * Keeps the heavy parts of runs on shelves: partitions of one table, which are forgotten whole.
+ * Keeps the long parts of runs in a table beside their rows: the record as it was first written, incidents, and questions.
  *
- * The row of a run says on which shelf its parts are: its record as it was first written, its incidents, its questions. What
- * has changed of the record since stands in the run's row, so that an end writes little. Shelf 0 is no partition: the record of
- * such a run stands in its row, and its incidents and questions in their own tables, as before there were shelves.
+ * The row of a run holds what has changed of its record since, so that an end writes little. `shelf` is the first column of the key of its
+ * parts. It is 1, or the number of a partition where version 5 or 6 made the tables. Shelf 0 says that a run has no parts there: its record
+ * stands in its row, and its incidents and questions in tables of their own, as in a file.
  */
 import * as Effect from "effect/Effect";
 import type { SqlClient } from "effect/sql/SqlClient";
@@ -26,26 +26,26 @@ export interface Place {
   readonly shelf: number;
 }
 
-/** A record as it lies on its shelf, which later versions are told apart from. */
+/** A record as it was first written, from which later versions are told apart. */
 export interface Base {
   readonly record: RunRecord;
   /** Its length as JSON, in characters. */
   readonly length: number;
 }
 
-/** Where the parts of a run are behind a write, and its record as it lies on its shelf. */
+/** Where the parts of a run are after a write, and its record as it was first written there. */
 export interface Kept {
   readonly place: Place;
   readonly base?: Base;
 }
 
-/** What stands in a run's row of its record, and what has to be put on its shelf for that. */
+/** What a run's row holds of its record, and what has to be put into its parts for that. */
 export interface Written {
-  /** The record; empty where it lies on a shelf. */
+  /** The record; empty if it is among the parts. */
   readonly record: string;
-  /** What has changed since it was put there; empty where nothing has. */
+  /** What has changed since it was put there; empty if nothing has. */
   readonly changed: string;
-  /** The record to be put on the shelf; undefined where the one there stays. */
+  /** The record to be put there; undefined if the one there stays. */
   readonly body: string | undefined;
   readonly base: Base | undefined;
 }
@@ -106,7 +106,7 @@ export const load = Effect.fnUntraced(function* ({ parts, sql }: Tables, places:
   );
   const shelved = places.filter(({ shelf }) => shelf > 0);
   if (shelved.length === 0) return found;
-  // The shelves stand in the statement, so that no other one is looked into.
+  // The shelf is the first column of the key.
   const shelves = [...new Set(shelved.map(({ shelf }) => shelf))];
   const rows = yield* sql<PartRow>`SELECT seq, kind, body FROM ${parts}
     WHERE ${sql.in("shelf", shelves)} AND ${sql.in(
@@ -121,14 +121,14 @@ export const load = Effect.fnUntraced(function* ({ parts, sql }: Tables, places:
   return found;
 });
 
-/** A record as it was read from its shelf. Fails where it does not lie there. */
+/** A record as it was read from its parts. Fails if it is not there. */
 export const baseOf = (body: string | undefined): Base => {
-  if (body === undefined) throw new Error("the record does not lie on its shelf");
+  if (body === undefined) throw new Error("the record is not among its parts");
   // Later versions are told apart from it as JSON; nothing else is read of it.
   return { record: JSON.parse(body) as RunRecord, length: body.length };
 };
 
-/** The record behind what has changed since it was put on its shelf, as JSON has it. */
+/** The record with what has changed since it was first written, as JSON has it. */
 export const recordOf = ({ record }: Base, changed: string | null | undefined): unknown =>
   changed === null || changed === undefined ? record : RecordChange.applied(record, JSON.parse(changed));
 
@@ -141,7 +141,7 @@ export interface Part extends Place {
   readonly body: string | undefined;
 }
 
-/** A record that is put on its shelf in place of the one there. */
+/** A record that is written in place of the one among the parts. */
 export const recordPart = ({ seq, shelf }: Place, body: string): Part => ({
   seq,
   shelf,
@@ -193,56 +193,40 @@ const differences = (before: ReadonlyArray<Named>, after: ReadonlyArray<Named>) 
   };
 };
 
-const putting = (where: string) => `INSERT INTO {parts} (shelf, seq, kind, id, n, body)
+/** Puts the parts of all runs together; `putValues` are its values. */
+export const putTogether = `INSERT INTO {parts} (shelf, seq, kind, id, n, body)
   SELECT v.shelf::integer, v.seq::bigint, v.kind, v.id, v.n::bigint, v.body
-  FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[]) AS v (shelf, seq, kind, id, n, body)${where}
+  FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[]) AS v (shelf, seq, kind, id, n, body)
   ON CONFLICT (shelf, seq, kind, id) DO UPDATE SET body = excluded.body`;
-
-/** Puts parts on their shelves, those of all runs together; `putValues` are its values. */
-export const putTogether = putting("");
-
-/**
- * The same for runs that are among the rows of a step before it. A part of any other run is not put: its shelf may be gone.
- *
- * @param step what those rows are called, which have a `seq`
- */
-export const putWhere = (step: string): string => putting(` WHERE v.seq::bigint IN (SELECT ${step}.seq FROM ${step})`);
 
 /** The values of `putTogether`. */
 export const putValues = (parts: ReadonlyArray<Part>): Lists =>
   listsOf(parts, 6, ({ body, id, kind, n, seq, shelf }) => [shelf, seq, kind, id, n, body ?? null]);
 
-/** Shelves stand in a statement by themselves, so that it is not planned for all others. */
-const onShelves = "p.shelf = ANY (?::integer[])";
-
-const shelvesOf = (places: ReadonlyArray<Place>): Lists => [[...new Set(places.map(({ shelf }) => String(shelf)))]];
-
 /**
- * Gives a row for each of some records that lies on its shelf; `foundValues` are its values. Each is looked for by itself: a join may
- * read all of a shelf, and whoever writes to it would be undone for that.
+ * Gives a row for each of some records that is there; `foundValues` are its values. Each is looked for by itself: a join may
+ * read the whole table, and transactions that write to it would be undone for that.
  */
 export const foundTogether = `SELECT f.seq FROM unnest(?::text[], ?::text[]) AS v (shelf, seq), LATERAL (
-    SELECT p.seq FROM {parts} AS p WHERE ${onShelves}
-      AND p.shelf = v.shelf::integer AND p.seq = v.seq::bigint AND p.kind = '${ofRecord}' AND p.id = '' LIMIT 1) AS f`;
+    SELECT p.seq FROM {parts} AS p
+    WHERE p.shelf = v.shelf::integer AND p.seq = v.seq::bigint AND p.kind = '${ofRecord}' AND p.id = '' LIMIT 1) AS f`;
 
 /** The values of `foundTogether`. */
-export const foundValues = (records: ReadonlyArray<Place>): Lists => [
-  ...listsOf(records, 2, ({ seq, shelf }) => [shelf, seq]),
-  ...shelvesOf(records),
-];
+export const foundValues = (records: ReadonlyArray<Place>): Lists =>
+  listsOf(records, 2, ({ seq, shelf }) => [shelf, seq]);
 
 const removeTogether = `DELETE FROM {parts} AS p
   USING unnest(?::text[], ?::text[], ?::text[], ?::text[]) AS v (shelf, seq, kind, id)
-  WHERE ${onShelves} AND p.shelf = v.shelf::integer AND p.seq = v.seq::bigint AND p.kind = v.kind AND p.id = v.id`;
+  WHERE p.shelf = v.shelf::integer AND p.seq = v.seq::bigint AND p.kind = v.kind AND p.id = v.id`;
 
-/** Takes parts from their shelves that have given way, those of all runs together. */
+/** Deletes parts that have given way, those of all runs together. */
 export const remove = ({ ask }: Pick<Tables, "ask">, gone: ReadonlyArray<Part>): Effect.Effect<void, SqlError> => {
   if (gone.length === 0) return Effect.void;
   const lists = listsOf(gone, 4, ({ id, kind, seq, shelf }) => [shelf, seq, kind, id]);
-  return Effect.asVoid(ask(removeTogether, [...lists, ...shelvesOf(gone)]));
+  return Effect.asVoid(ask(removeTogether, lists));
 };
 
-/** Takes everything of these runs from their shelves. */
+/** Deletes all parts of these runs. */
 export const forget = Effect.fnUntraced(function* ({ parts, sql }: Tables, places: ReadonlyArray<Place>) {
   for (const [shelf, runs] of Map.groupBy(places, (it) => it.shelf)) {
     if (shelf === 0) continue;

@@ -18,7 +18,7 @@ interface Tables {
 
 class TakenBack extends Data.TaggedError("TakenBack") {}
 
-/** Writes a run's row within a transaction and takes it back. Its number is none of a run's: no shelf fills by it. */
+/** Writes a run's row within a transaction and takes it back. Its number is none of a run's. */
 export const tried = ({ runs, sql }: Tables): Effect.Effect<void, SqlError> =>
   sql
     .withTransaction(

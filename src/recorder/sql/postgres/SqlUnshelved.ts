@@ -1,6 +1,6 @@
 /**
- * Keeps incidents and questions of runs that are on no shelf, each in a table of its own. Those of all runs of a transaction share their
- * statements.
+ * Keeps incidents and questions of runs whose records stand in their rows, each in a table of its own. Those of all runs of a transaction
+ * share their statements.
  */
 import * as Effect from "effect/Effect";
 import type { RunRecord } from "../../RunRecord.ts";

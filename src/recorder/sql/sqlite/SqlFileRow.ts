@@ -92,7 +92,7 @@ export const columns = (record: RunRecord, owner: string | undefined): ReadonlyA
 export const isDriven = (record: RunRecord): boolean => record.state !== "ended" && record.parked === undefined;
 
 /** Records are plain data already: what the schema would encode to is what they are. */
-export const encode = (record: RunRecord): string =>
+const encode = (record: RunRecord): string =>
   JSON.stringify(
     // Nearly every record has none of them, and needs no copy.
     record.incidents.length === 0 && record.questions.length === 0

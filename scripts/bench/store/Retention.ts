@@ -1,0 +1,144 @@
+/**
+ * Measures how a process forgets an hour's worth of old runs while it puts new ones on record: how fast, what that adds to the server's
+ * log, and how long the writes beside it take.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import { Effect, Layer, ManagedRuntime } from "effect";
+import { RunRecorder } from "../../../src/index.ts";
+import { PostgresRunRecorder } from "../../../src/recorder/postgres/PostgresRunRecorder.ts";
+import { retainingOf } from "../../../src/recorder/retention/Retention.ts";
+import * as E from "../../../test/recorder/Entries.ts";
+import { quantile } from "../Median.ts";
+import { database, type Server, using } from "./Server.ts";
+
+/** How much is measured. */
+export interface RetentionSize {
+  /** Ended runs that are old, of each round. */
+  readonly runs: number;
+  /** Runs that begin in a second meanwhile, with three writes each. */
+  readonly perSecond: number;
+  /** How long the same writes are measured with nothing beside them, in milliseconds. */
+  readonly aloneMs: number;
+  readonly rounds: number;
+}
+
+/** Writes of paced runs, in milliseconds each. */
+interface Paced {
+  readonly writes: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** What one round found. Bytes are those of a forgotten run. */
+export interface Retention {
+  readonly runs: number;
+  readonly forgottenMs: number;
+  /** The server's log, that of the writes beside it taken off, every page being written whole once: right after a checkpoint. */
+  readonly walBytes: number;
+  readonly vacuumWalBytes: number;
+  readonly vacuumMs: number;
+  readonly alone: Paced;
+  readonly beside: Paced;
+}
+
+/** How long ago the old runs ended, and what is kept, in milliseconds. */
+const [agoMs, keptMs] = [48 * 3_600_000, 24 * 3_600_000];
+
+/** Old runs that are put on record at the same time. */
+const filling = 200;
+
+/** Pauses between the writes of a paced run, in milliseconds. */
+const stepMs = 40;
+
+type Recorder = RunRecorder["Service"];
+type Run = <A, Failure>(effect: Effect.Effect<A, Failure>) => Promise<A>;
+
+let made = 0;
+
+/** The three writes of a happy run. */
+const happy = (recorder: Recorder, endedAt: () => number, between: Effect.Effect<void>, took: (ms: number) => void) =>
+  Effect.suspend(() => {
+    made += 1;
+    const id = `kept-${made}`;
+    const timed = (write: Effect.Effect<void, unknown>) =>
+      Effect.suspend(() => {
+        const from = performance.now();
+        return Effect.andThen(
+          write,
+          Effect.sync(() => took(performance.now() - from)),
+        );
+      });
+    return timed(recorder.write(id, [E.begun(id, endedAt()), E.attempt(1)])).pipe(
+      Effect.andThen(between),
+      Effect.andThen(timed(recorder.write(id, [E.raised(1, { progress: "output", shown: "text" })]))),
+      Effect.andThen(between),
+      Effect.andThen(timed(Effect.suspend(() => recorder.write(id, [E.ended({ at: endedAt() })])))),
+    );
+  });
+
+/** So many runs a second until something is over. */
+const paced = async (recorder: Recorder, run: Run, perSecond: number, until: Promise<unknown>): Promise<Paced> => {
+  const took: Array<number> = [];
+  const runs: Array<Promise<void>> = [];
+  let isOver = false;
+  const over = until.finally(() => {
+    isOver = true;
+  });
+  const one = happy(recorder, Date.now, Effect.sleep(stepMs), (ms) => took.push(ms));
+  const from = performance.now();
+  while (!isOver) {
+    runs.push(run(one));
+    await pause(Math.max(0, from + (runs.length * 1_000) / perSecond - performance.now()));
+  }
+  await Promise.all([...runs, over]);
+  return { writes: took.length, p50Ms: quantile(took, 0.5), p99Ms: quantile(took, 0.99) };
+};
+
+const round = async (server: Server, recorder: Recorder, run: Run, size: RetentionSize): Promise<Retention> => {
+  const old = happy(
+    recorder,
+    () => Date.now() - agoMs,
+    Effect.void,
+    () => undefined,
+  );
+  await run(Effect.replicateEffect(old, size.runs, { concurrency: filling, discard: true }));
+  await server.rows("VACUUM ANALYZE");
+  await server.rows("CHECKPOINT");
+  const walFrom = await server.walBytes();
+  const alone = await paced(recorder, run, size.perSecond, pause(size.aloneMs));
+  const ofWrites = ((await server.walBytes()) - walFrom) / alone.writes;
+  const retaining = retainingOf(recorder);
+  if (retaining === undefined) throw new Error("the store forgets nothing");
+  await server.rows("CHECKPOINT");
+  const [wal, began] = [await server.walBytes(), performance.now()];
+  let forgottenMs = 0;
+  const looks = run(retaining.look({ ageMs: keptMs, runs: Number.MAX_SAFE_INTEGER })).then((runs) => {
+    forgottenMs = performance.now() - began;
+    if (runs !== size.runs) throw new Error(`${runs} runs were forgotten, and not ${size.runs}`);
+  });
+  const beside = await paced(recorder, run, size.perSecond, looks);
+  const walAfter = await server.walBytes();
+  const vacuumFrom = performance.now();
+  await server.rows("VACUUM");
+  return {
+    runs: size.runs,
+    forgottenMs,
+    walBytes: (walAfter - wal - ofWrites * beside.writes) / size.runs,
+    vacuumWalBytes: ((await server.walBytes()) - walAfter) / size.runs,
+    vacuumMs: performance.now() - vacuumFrom,
+    alone,
+    beside,
+  };
+};
+
+/** Measures on a server that is gone afterwards. */
+export const retention = (size: RetentionSize): Promise<ReadonlyArray<Retention>> =>
+  using(async (server) => {
+    const layer = PostgresRunRecorder.layer({ address: server.address(database), retention: false });
+    const runtime = ManagedRuntime.make(Layer.orDie(layer));
+    const recorder = await runtime.runPromise(RunRecorder);
+    const found: Array<Retention> = [];
+    for (let n = 0; n < size.rounds; n += 1) found.push(await round(server, recorder, runtime.runPromise, size));
+    await runtime.dispose();
+    return found;
+  });
