@@ -143,9 +143,10 @@ const play = Effect.fn("Agent.play")(function* (agent: Agent, run: OpenRun, way:
   const processor = yield* StreamProcessor;
   const reached = yield* Queue.unbounded<number>();
   const request = requestOf(agent, run, reached);
-  const { transcript } = request;
   const events =
-    way === "run" ? processor.run({ ...request, runId: run.id }) : processor.takeUp(run.id, { request, transcript });
+    way === "run"
+      ? processor.run({ ...request, runId: run.id })
+      : processor.takeUp(run.id, { request, transcript: request.transcript });
   return yield* Stream.runForEach(events, (event) => take(agent, event, reached)).pipe(
     Effect.as("completed" as const),
     Effect.catchTag("RunInterrupted", ({ message, reason }) =>

@@ -72,11 +72,12 @@ const encodeLine = Schema.encodeEffect(LineOfJson);
 export class Chat {
   readonly model: Models.Model;
   readonly dir: string;
+  /** The run that has not ended. */
+  run: OpenRun | undefined;
   readonly #append: (line: string) => Effect.Effect<void>;
   /** One line after the other: what is written and what is applied have the same order. */
   readonly #lock = Semaphore.makeUnsafe(1);
   #body: Models.Body = {};
-  #run: OpenRun | undefined;
   #goesOn = false;
 
   constructor(first: First, append: (line: string) => Effect.Effect<void>) {
@@ -85,14 +86,9 @@ export class Chat {
     this.#append = append;
   }
 
-  /** The run that has not ended. */
-  get run(): OpenRun | undefined {
-    return this.#run;
-  }
-
   /** Whether the turn has not ended: a run is open, or the model waits for the results of its tools. */
   get isOpen(): boolean {
-    return this.#run !== undefined || this.#goesOn;
+    return this.run !== undefined || this.#goesOn;
   }
 
   /** Opens the conversation with the tools that the model may call, and applies the lines of the journal. */
@@ -125,7 +121,7 @@ export class Chat {
   /** Begins an attempt of the open run, and gives the request that it sends. */
   begin({ attempt, calls, request, seam }: AttemptContext) {
     return Effect.gen({ self: this }, function* () {
-      const run = this.#run;
+      const run = this.run;
       if (run === undefined || request === "first") {
         yield* this.add({ _tag: "Attempt", attempt, joins: false });
         return run?.first ?? this.#body;
@@ -172,8 +168,8 @@ export class Chat {
   }
 
   #open(id: string): OpenRun {
-    this.#run = { id, first: this.#body, entries: [] };
-    return this.#run;
+    this.run = { id, first: this.#body, entries: [] };
+    return this.run;
   }
 
   #apply(entry: Entry): void {
@@ -188,18 +184,18 @@ export class Chat {
         this.#open(entry.run);
         return;
       case "End": {
-        if (this.#run === undefined) return;
-        const { body, received } = this.response(this.#run);
-        const next = { body, received, calls: entry.calls, results: resultsOf(this.#run) };
+        if (this.run === undefined) return;
+        const { body, received } = this.response(this.run);
+        const next = { body, received, calls: entry.calls, results: resultsOf(this.run) };
         this.#body = Result.getOrElse(Continuation.build(this.model.protocol, next), () => body);
         // The model is asked again with the results of its calls, or for the rest of a response that a crash cut off.
         const isWhole = received.whole === true && !received.items.some(({ type, whole }) => type === "call" && whole);
         this.#goesOn = entry.ending === "completed" && !isWhole;
-        this.#run = undefined;
+        this.run = undefined;
         return;
       }
       default:
-        this.#run?.entries.push(entry);
+        this.run?.entries.push(entry);
     }
   }
 }

@@ -21,9 +21,14 @@ export class Person extends Context.Service<
     Effect.gen(function* () {
       const terminal = yield* Terminal.Terminal;
       const { stdin } = yield* Stdio.Stdio;
-      const lines = yield* stdin.pipe(Stream.decodeText(), Stream.splitLines, Stream.toQueue({ capacity: 16 }));
-      let isLineOpen = false;
       const write = (text: string) => Effect.orDie(terminal.display(text));
+      let isLineOpen = false;
+      yield* Effect.addFinalizer(() => {
+        // An input that stays open must not keep the process alive.
+        process.stdin.destroy();
+        return isLineOpen ? write("\n") : Effect.void;
+      });
+      const lines = yield* stdin.pipe(Stream.decodeText(), Stream.splitLines, Stream.toQueue({ capacity: 16 }));
       const show = (text: string) =>
         Effect.suspend(() => {
           const plain = harmless(text);

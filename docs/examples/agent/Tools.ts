@@ -14,7 +14,6 @@ const outputCharactersMax = 64 * 1024;
 /** Maximum duration of a command. */
 const commandTimeout = "60 seconds";
 
-/** What a tool can say of a call whose process died. */
 type Verdict = Effect.Success<ReturnType<ToolGuard.Verify>>;
 
 /** A tool, before it is guarded. The inputs are the argument texts of the model. */

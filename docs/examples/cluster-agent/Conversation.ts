@@ -127,9 +127,8 @@ const say = Effect.fn("Conversation.say")(function* (
   yield* Effect.logInfo(`turn ${turn} of ${id}`);
   const row = yield* rowOf(id, opening);
   let { state } = row;
-  if (state.turn !== turn) {
+  if (state.turn !== turn)
     state = yield* row.save({ body: Continuation.userTurn(protocol.id, state.body, text), turn });
-  }
   while (true) {
     let calls: ReadonlyArray<ReadyCall> = [];
     if (state.response === undefined) {

@@ -71,7 +71,6 @@ const say = Command.make(
 );
 
 Command.make("cluster-agent").pipe(
-  Command.withDescription("Conversations on several nodes over one PostgreSQL"),
   Command.withSubcommands([serve, say]),
   Command.run({ version: "1" }),
   Effect.provide(NodeServices.layer),
