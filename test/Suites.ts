@@ -21,9 +21,6 @@ export const long: ReadonlyArray<string> = [
   "test/adapters/fetch/Matrix.test.ts",
   "test/adapters/relay/form/Campaign.test.ts",
   "test/adapters/relay/seam/RecordedStreams.test.ts",
-  "test/agent/Agent.test.ts",
-  "test/agent/kill/Kill.test.ts",
-  "test/cli/agent.test.ts",
   "test/cli/conformance.test.ts",
   "test/cli/demo.test.ts",
   "test/cli/outage.test.ts",
@@ -42,6 +39,7 @@ export const long: ReadonlyArray<string> = [
   "test/client/BlackHole.test.ts",
   "test/cluster/OlderFile.test.ts",
   "test/docs.test.ts",
+  "test/examples/Agent.test.ts",
   "test/examples/TenLines.test.ts",
   "test/failure/TotalityCampaign.test.ts",
   "test/gateway/attach/Process.test.ts",
@@ -82,12 +80,11 @@ export const long: ReadonlyArray<string> = [
 
 /** Tests that need a PostgreSQL server, which the suite starts: `npm run test:pg`. */
 export const postgres: ReadonlyArray<string> = [
-  "test/agent/cluster/Postgres*.test.ts",
-  "test/agent/kill/PostgresKill.test.ts",
   "test/cli/runs/PostgresRuns.test.ts",
   "test/cluster/Cluster.test.ts",
   "test/cluster/Rolling.test.ts",
   "test/cluster/Versions.test.ts",
+  "test/examples/PostgresCluster.test.ts",
   "test/gateway/postgres/*.test.ts",
   "test/histories/PostgresHistories.test.ts",
   "test/kill/gateways/PostgresGateways.test.ts",

@@ -42,6 +42,15 @@ describe("ten lines to embed", () => {
   }
 });
 
+describe("example programs", () => {
+  it("compile in a strict project that installed the package, and copied them there", () => {
+    const paths = globSync("docs/examples/*/*.ts", { cwd: root });
+    const copied = paths.map((path) => [path.replace("docs/examples/", ""), readFileSync(join(root, path), "utf8")]);
+    const options = { skipLibCheck: true, allowImportingTsExtensions: true, erasableSyntaxOnly: true };
+    assert.deepStrictEqual(consumer().compile(Object.fromEntries(copied), options), []);
+  });
+});
+
 const played = (file: string, url: string) =>
   Effect.callback<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }>((resume) => {
     const child = spawn(process.execPath, [file], {

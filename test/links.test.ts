@@ -11,7 +11,7 @@ import { brokenLinks, isShipped } from "./package/Links.ts";
 import { anchors, blocks, relativeLinks, shellOf, shows } from "./package/Markdown.ts";
 
 describe("links", () => {
-  for (const page of ["README.md", "CHANGELOG.md", ...globSync("docs/*.md", { cwd: root })]) {
+  for (const page of ["README.md", "CHANGELOG.md", ...globSync(["docs/*.md", "docs/examples/*/*.md"], { cwd: root })]) {
     it(`of ${page} lead to files and headings of the package`, () => {
       // The API reference is written when the package is packed: the test of the package follows the links into it.
       const broken = brokenLinks(root, page, (target) => isShipped(manifest.files, target)).filter(

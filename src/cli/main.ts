@@ -24,7 +24,6 @@ const files = {
   policy: async () => (await import("./policy.ts")).policyCommand,
   faults: async () => (await import("./faults.ts")).faultsCommand,
   conformance: async () => (await import("./conformance.ts")).conformanceCommand,
-  agent: async () => (await import("./agent.ts")).agentCommand,
 };
 
 const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String }));

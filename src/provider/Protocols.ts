@@ -1,8 +1,8 @@
 /**
  * The registry of wire protocols: what a protocol is, where its requests go, how it goes on, how it says an error.
  *
- * A protocol is a folder: `Decode` (the fold), `Calls`, `Content` (what an event says), `Opening` (the first request),
- * `Continue` (the request that goes on), `Address` (where requests go) and `Protocol`, which puts them together. A further
+ * A protocol is a folder: `Decode` (the fold), `Calls`, `Content` (what an event says), `Continue` (the request that
+ * goes on), `Address` (where requests go) and `Protocol`, which puts them together. A further
  * protocol is one such folder and one line in the list here: `ProtocolId` and every table by protocol follow from it. Two
  * tables stand apart: how prompts of `effect/ai` are written (`adapters/provider-model`), and how a provider is played
  * (`testing/answers`, which shares no code with what it tests). Their types do not accept a protocol that has no row there.

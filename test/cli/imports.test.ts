@@ -102,7 +102,7 @@ describe("what the command line loads", () => {
     const rooms = new Set(files.flatMap((url) => /\/src\/(\w+)\//.exec(url)?.[1] ?? []));
     assert.sameMembers([...rooms], ["cli", "domain", "policy"]);
     assert.deepStrictEqual(
-      files.filter((url) => /redis|undici|\/cli\/(?:demo|serve|agent|runs)\b/.test(url)),
+      files.filter((url) => /redis|undici|\/cli\/(?:demo|serve|runs)\b/.test(url)),
       [],
     );
   });

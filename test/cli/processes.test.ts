@@ -79,7 +79,7 @@ describe("a command line that is wrong", () => {
       "runs list --db postgres://u:secret@h/runs",
       /^runs list: --db: the address of PostgreSQL: it holds a password, .*\n$/,
     ],
-    ["agent --db memory", /^agent: --db memory holds nothing here: name a file or postgres:.*\n$/],
+    ["runs list --db memory", /^runs list: --db memory holds nothing here: name a file or postgres:.*\n$/],
     ["serve --db memory --workers 2", /^serve: workers: several of them share one store, .*\n$/],
     ["serve --db libsql://u:secret@h/runs", /^serve: --db: expected a file, memory or postgres:.*, got .* libsql:\n$/],
   ];

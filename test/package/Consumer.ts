@@ -107,7 +107,10 @@ const environmentOf = (folder: string): Readonly<Record<string, string>> => ({
 });
 
 const compile = (folder: string, files: Readonly<Record<string, string>>, options: object): ReadonlyArray<string> => {
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
   const compilerOptions = {
     target: "es2024",
     lib: ["es2024", "esnext.disposable"],

@@ -52,8 +52,7 @@ const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   adapters: [...core, "client"],
   gateway: [...core, "story", "client", "adapters"],
   testing: [...core, "client"],
-  agent: [...core, "story", "client", "adapters"],
-  cli: [...core, "story", "client", "adapters", "gateway", "testing", "agent"],
+  cli: [...core, "story", "client", "adapters", "gateway", "testing"],
   "": core,
 };
 
@@ -110,12 +109,11 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["page"],
     [""],
   ],
-  agent: [["conversation"], ["tools"], [""], ["cluster"], ["terminal"]],
   testing: [["script"], ["answers"], ["faults"], ["conformance"], [""]],
   cli: [
     ["terminal"],
     ["command", "demo/stage"],
-    ["demo/scenarios", "runs", "backtest", "paths", "conformance", "serve", "agent"],
+    ["demo/scenarios", "runs", "backtest", "paths", "conformance", "serve"],
     ["demo/recordings"],
     ["demo"],
     [""],

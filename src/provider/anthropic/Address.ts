@@ -17,8 +17,6 @@ const claim = ({ has, path }: Target): Claim | undefined => {
 /** `POST …/messages`. */
 export const address: Address = {
   vendor: "https://api.anthropic.com/v1",
-  keyEnv: "ANTHROPIC_API_KEY",
-  version: "/v1",
   path: () => "/messages",
   headers: (key) => ({ ...version, ...(key === undefined ? {} : { "x-api-key": key }) }),
   claim,

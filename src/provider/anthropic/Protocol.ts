@@ -6,7 +6,6 @@ import { wireProtocol } from "../protocol/WireProtocol.ts";
 import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
-import { opened } from "./Opening.ts";
 import { document, ending, noOp } from "./OwnEvents.ts";
 import { seamRefusal } from "./Seam.ts";
 import { splice } from "./Splice.ts";
@@ -25,7 +24,6 @@ const eventsOf = (message: Json.JsonRecord): ReadonlyArray<Json.JsonRecord> => [
 export const anthropicMessages = wireProtocol(protocol, {
   name: "Anthropic Messages",
   address,
-  opened,
   continuation: { build, turn },
   seamRefusal,
   noOp,

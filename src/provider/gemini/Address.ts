@@ -14,8 +14,6 @@ const claim = ({ path, query }: Target): Claim | undefined => {
 /** `POST …/models/MODEL:streamGenerateContent?alt=sse`. */
 export const address: Address = {
   vendor: "https://generativelanguage.googleapis.com/v1beta",
-  keyEnv: "GEMINI_API_KEY",
-  version: "/v1beta",
   path: (model) => `/models/${encodeURIComponent(model)}:streamGenerateContent`,
   query: { alt: "sse" },
   headers: (key) => (key === undefined ? {} : { "x-goog-api-key": key }),

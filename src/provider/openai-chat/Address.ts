@@ -7,8 +7,6 @@ import { type Address, bearer, choicesByN } from "../protocol/Address.ts";
 /** `POST …/chat/completions`. */
 export const address: Address = {
   vendor: "https://api.openai.com/v1",
-  keyEnv: "OPENAI_API_KEY",
-  version: "/v1",
   path: () => "/chat/completions",
   headers: bearer,
   claim: ({ path }) => {

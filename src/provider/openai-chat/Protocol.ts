@@ -5,7 +5,6 @@ import { wireProtocol } from "../protocol/WireProtocol.ts";
 import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
-import { opened } from "./Opening.ts";
 import { document, ending, noOp } from "./OwnEvents.ts";
 import { seamRefusal } from "./Seam.ts";
 import { splice } from "./Splice.ts";
@@ -14,7 +13,6 @@ import { splice } from "./Splice.ts";
 export const openAiChat = wireProtocol(protocol, {
   name: "OpenAI Chat Completions",
   address,
-  opened,
   continuation: { build, turn },
   seamRefusal,
   noOp,

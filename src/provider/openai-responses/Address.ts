@@ -24,8 +24,6 @@ const resumes = (body: Json.JsonRecord, streaming: boolean): boolean => streamin
 /** `POST …/responses`. */
 export const address: Address = {
   vendor: "https://api.openai.com/v1",
-  keyEnv: "OPENAI_API_KEY",
-  version: "/v1",
   path: () => "/responses",
   headers: bearer,
   claim: ({ path }) => (path.endsWith("/responses") ? { model: "" } : undefined),

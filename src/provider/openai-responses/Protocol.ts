@@ -6,7 +6,6 @@ import * as Resume from "../stream/Resume.ts";
 import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
-import { opened } from "./Opening.ts";
 import { document, ending, noOp } from "./OwnEvents.ts";
 import { seamRefusal } from "./Seam.ts";
 import { splice } from "./Splice.ts";
@@ -25,7 +24,6 @@ const resume: ResumeForm = {
 export const openAiResponses = wireProtocol(protocol, {
   name: "OpenAI Responses",
   address,
-  opened,
   continuation: { build, turn },
   seamRefusal,
   noOp,

@@ -30,10 +30,6 @@ export type Keeping = "nothing" | "response" | "request";
 export interface Address {
   /** The base address of the vendor's own API. */
   readonly vendor: string;
-  /** The environment variable that holds the vendor's key by custom. */
-  readonly keyEnv: string;
-  /** What stands before the path where a base address names no version. */
-  readonly version: string;
   /** The path of a request that streams, behind a base address with its version. */
   readonly path: (model: string) => string;
   /** The query of a request that streams. */

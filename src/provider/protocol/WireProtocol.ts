@@ -11,7 +11,6 @@ import type { Splice } from "../seam/Splice.ts";
 import type { Protocol } from "../stream/Protocol.ts";
 import type { Verifier } from "../stream/Resume.ts";
 import type { Address } from "./Address.ts";
-import type { Opening } from "./Opening.ts";
 import type { GivenUpForm, NoOp } from "./StreamEvent.ts";
 
 /** A wire protocol. As a fold it is what `Decoder.make` takes. */
@@ -19,8 +18,6 @@ export interface WireProtocol<Id extends string = string> extends Protocol<unkno
   /** Its name for people. */
   readonly name: string;
   readonly address: Address;
-  /** The request before the user's first words. */
-  readonly opened: (opening: Opening) => Json.JsonRecord;
   readonly continuation: ContinuationForm;
   /** The event that its clients count and show nothing of. */
   readonly noOp: NoOp;

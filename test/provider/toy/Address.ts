@@ -5,8 +5,6 @@ import type { Address } from "../../../src/provider/protocol/Address.ts";
 
 export const address: Address = {
   vendor: "https://toy.example/v1",
-  keyEnv: "TOY_API_KEY",
-  version: "/v1",
   path: () => "/talk",
   headers: (key) => (key === undefined ? {} : { "x-toy": key }),
   claim: ({ path }) => (path.endsWith("/talk") ? { model: "" } : undefined),

@@ -6,12 +6,10 @@ import { wireProtocol } from "../../../src/provider/protocol/WireProtocol.ts";
 import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
-import { opened } from "./Opening.ts";
 
 export const toy = wireProtocol(protocol, {
   name: "Toy",
   address,
-  opened,
   continuation: { build, turn },
   seamRefusal: () => undefined,
   noOp: () => ({ data: { t: "wait" } }),

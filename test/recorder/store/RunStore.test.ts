@@ -1,7 +1,6 @@
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer, Redacted } from "effect";
-import * as AgentLayer from "../../../src/agent/AgentLayer.ts";
 import * as GatewayLayers from "../../../src/gateway/GatewayLayers.ts";
 import * as PostgresAddress from "../../../src/recorder/postgres/PostgresAddress.ts";
 import * as PostgresClient from "../../../src/recorder/postgres/PostgresClient.ts";
@@ -144,7 +143,6 @@ describe("a store", () => {
     { way: "RunStore.layer", field: "db", build: (file: string) => RunStore.layer({ file }) },
     { way: "SqlRunRecorder.layerFile", field: "file", build: (file: string) => SqlRunRecorder.layerFile({ file }) },
     { way: "GatewayLayers.layer", field: "db", build: (db: string) => GatewayLayers.layer({ db, port: 0 }) },
-    { way: "the layer of an agent", field: "db", build: (db: string) => AgentLayer.layer({ db, ask: never }) },
   ]) {
     it.effect(`is no file whose name is an address, for ${way} in a program`, () =>
       Effect.gen(function* () {
@@ -165,7 +163,6 @@ describe("a store", () => {
   for (const { build, way } of [
     { way: "RunStore.layer", build: (file: string) => RunStore.layer({ file }) },
     { way: "GatewayLayers.layer", build: (db: string) => GatewayLayers.layer({ db, port: 0 }) },
-    { way: "the layer of an agent", build: (db: string) => AgentLayer.layer({ db, ask: never }) },
   ]) {
     it.effect(`that is called memory ends with its process, and makes no file, for ${way}`, () =>
       Effect.gen(function* () {
@@ -219,5 +216,3 @@ describe("a store", () => {
 
 /** The file or folder that SQLite would make of a name. */
 const beginningOf = (name: string): string => name.split("/")[0] ?? name;
-
-const never = () => Effect.never;
