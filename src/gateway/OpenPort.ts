@@ -11,7 +11,13 @@ import type { Duplex } from "node:stream";
 import { createSecureContext } from "node:tls";
 import { type Clock, Effect, Redacted } from "effect";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
-import { GatewayError, type GatewayOptions, type GatewaySettings, type ListenTls, settingsOf } from "./config/GatewayOptions.ts";
+import {
+  GatewayError,
+  type GatewayOptions,
+  type GatewaySettings,
+  type ListenTls,
+  settingsOf,
+} from "./config/GatewayOptions.ts";
 import type { Connections } from "./limits/Shares.ts";
 import { Access } from "./log/AccessRecord.ts";
 import { reset } from "./proxy/BrokenEnd.ts";

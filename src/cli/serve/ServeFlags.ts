@@ -35,7 +35,11 @@ const otherwiseOf = ({ default: byDefault, form }: Entry): unknown => {
 
 const onOff = ["on", "off"] as const;
 
-const bare = ({ flag, form, variable }: (typeof flagged)[number]): readonly [Flag.Flag<Typed>, Config.Config<Typed>] => {
+const bare = ({
+  flag,
+  form,
+  variable,
+}: (typeof flagged)[number]): readonly [Flag.Flag<Typed>, Config.Config<Typed>] => {
   if (form === "integer") return [Flag.Int(flag), Config.Int(variable)];
   if (form === "switch") return [Flag.Boolean(flag), Config.Boolean(variable)];
   if (form === "secret") return [Flag.Redacted(flag), Config.Redacted(variable)];

@@ -76,14 +76,15 @@ class TypedOptions {
   add(entry: Entry & { readonly flag: string }, typed: Typed | undefined): void {
     const value = Redacted.isRedacted(typed) ? Redacted.value(typed) : typed;
     if (value === undefined || value === "") return;
-    this.#read(entry, valueOf(entry, value), `--${entry.flag}`, value);
+    this.#read(entry, asInFile(entry, value), `--${entry.flag}`, value);
   }
 
   addPairs(flag: string, key: string, pairs: Pairs): void {
     const policy = entries.find(({ form, name }) => form === "pairs" && name === key);
     for (const [name, value] of pairs) {
       const entry = entries.find((it) => it.key?.[0] === key && it.key[1] === name);
-      if (policy !== undefined) this.#read(policy, { ...this.program.policy, [name]: value }, `--${flag} ${name}`, value);
+      if (policy !== undefined)
+        this.#read(policy, { ...this.program.policy, [name]: value }, `--${flag} ${name}`, value);
       else if (entry === undefined) this.wrong.push(`--${flag} ${name}: expected no such key`);
       else this.#read(entry, numberOr(value), `--${flag} ${name}`, value);
     }
@@ -123,7 +124,7 @@ const shownMax = 32;
 const numberOr = (value: string): number | string => (/^\d{1,12}$/.test(value) ? Number(value) : value);
 
 /** A typed value as a file would have it. */
-const valueOf = ({ form }: Entry, value: string | number | boolean): unknown => {
+const asInFile = ({ form }: Entry, value: string | number | boolean): unknown => {
   if (form === "on_off") return value === "on";
   if (form === "integer_or_word") return numberOr(String(value));
   if (form !== "list") return value;

@@ -64,9 +64,7 @@ export const upstream = Schema.Struct({
     ),
   ),
   ca: Schema.optionalKey(text("File of certificates (PEM) that are trusted beside Node's own")),
-  client_cert: Schema.optionalKey(
-    certificate.annotate(said("Shown to a server that asks for a client's certificate")),
-  ),
+  client_cert: Schema.optionalKey(certificate.annotate(said("Shown to a server that asks for a client's certificate"))),
   http: Schema.optionalKey(
     Schema.Literal(1).annotate({
       description: "HTTP version to the provider: 1, the only one",
@@ -146,7 +144,9 @@ export const client = Schema.Struct({
   ),
   as: Schema.optionalKey(text("The client of the table that it is treated as; `unknown` where it is left out")),
   reveal: Schema.optionalKey(Schema.Literals(reveal).annotate(said("What is held back from this client"))),
-  on_break: Schema.optionalKey(Schema.Literals(onBreak).annotate(said("What it gets where a shown response breaks for good"))),
+  on_break: Schema.optionalKey(
+    Schema.Literals(onBreak).annotate(said("What it gets where a shown response breaks for good")),
+  ),
   patience_ms: Schema.optionalKey(
     wholeNumber(0, patienceMaxMs).annotate(said("Maximum time that a head is withheld from it, in ms")),
   ),

@@ -17,7 +17,9 @@ export const fixedIn = (
   among: ReadonlyArray<Entry> = entries,
 ): ReadonlyArray<string> =>
   among
-    .filter((entry) => entry.restart !== undefined && !isDeepStrictEqual(startsAs(entry, started), startsAs(entry, next)))
+    .filter(
+      (entry) => entry.restart !== undefined && !isDeepStrictEqual(startsAs(entry, started), startsAs(entry, next)),
+    )
     .map(({ name }) => name);
 
 const startsAs = ({ default: byDefault, path, restart }: Entry, options: ProgramOptions): unknown => {

@@ -59,7 +59,9 @@ export type Given<T> = { readonly [K in keyof T]?: ValueOf<T[K]> };
 
 /** Options with their defaults. */
 export type Filled<T> = {
-  readonly [K in keyof T as T[K] extends { readonly apart: true } ? never : K]: T[K] extends { readonly default: infer D }
+  readonly [K in keyof T as T[K] extends { readonly apart: true } ? never : K]: T[K] extends {
+    readonly default: infer D;
+  }
     ? undefined extends D
       ? ValueOf<T[K]> | undefined
       : ValueOf<T[K]>
@@ -93,7 +95,7 @@ const made = <A, D>(form: Form, description: string, schema: Schema.Codec<unknow
 
 /** A whole number, as a schema. */
 export const wholeNumber = (minimum: number, maximum: number, message?: string) =>
-  Schema.Number.check(
+  Schema.Finite.check(
     Schema.makeFilter(
       (value: number) =>
         (Number.isInteger(value) && value >= minimum && value <= maximum) ||
@@ -178,7 +180,12 @@ export const shaped = <A, const D extends A | undefined = undefined>(
 /** An option that is more than what its schema has read. */
 export const apart =
   <A>() =>
-  (form: Form, description: string, schema: Schema.Codec<unknown, unknown>, about: About<undefined>): ApartOption<A> => ({
+  (
+    form: Form,
+    description: string,
+    schema: Schema.Codec<unknown, unknown>,
+    about: About<undefined>,
+  ): ApartOption<A> => ({
     ...made<A, undefined>(form, description, schema, about),
     apart: true,
   });
@@ -243,7 +250,7 @@ export const withValue = <T extends object>(options: T, [name, inner]: Entry["pa
     const parts = withValue(isParts(group) ? group : {}, [inner], value);
     return withValue(options, [name], Object.keys(parts).length === 0 ? undefined : parts);
   }
-  const { [name]: _, ...others }: Parts = { ...options };
+  const { [name]: _, ...others }: Parts = Object.fromEntries(Object.entries(options));
   const made: unknown = value === undefined ? others : { ...others, [name]: value };
   // The value belongs there: the schema of its option has read it.
   return made as T;
@@ -257,4 +264,7 @@ export const readValue = (
   { read = (value) => value, schema }: Pick<Entry, "read" | "schema">,
   said: unknown,
 ): Result.Result<unknown, ReadonlyArray<ConfigProblem>> =>
-  Result.mapBoth(Schema.decodeUnknownResult(schema, parsing)(said), { onSuccess: read, onFailure: (error) => problemsOf(error) });
+  Result.mapBoth(Schema.decodeUnknownResult(schema, parsing)(said), {
+    onSuccess: read,
+    onFailure: (error) => problemsOf(error),
+  });

@@ -46,7 +46,7 @@ export const limits = {
   }),
   maxPassedBytes: limit("Maximum body of a request that passes through", 1024 * mebibyte, {
     unit: "bytes",
-    from: "the largest uploads that providers take; they are not kept",
+    from: "uploads are larger than model requests, and are not kept",
   }),
   maxHeaderBytes: limit("Maximum head of a request", 64 * 1024, {
     unit: "bytes",
@@ -100,9 +100,7 @@ export const budget = {
   max_wasted_tokens: spent(
     "Tokens that broken responses of a run may cost, with those that a retry would repeat; left out, no limit",
   ),
-  max_group_retries: spent(
-    "Automatic retries that the runs of a group (`x-recovery-group`) share; left out, no limit",
-  ),
+  max_group_retries: spent("Automatic retries that the runs of a group (`x-recovery-group`) share; left out, no limit"),
   max_group_wasted_tokens: spent(
     "Tokens that broken responses of a group's runs may cost together; left out, no limit",
   ),
