@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as Supervisor from "../src/cli/serve/Supervisor.ts";
-import { limitsDefault } from "../src/gateway/config/GatewayOptions.ts";
+import { limitsDefault } from "../src/gateway/config/Options.ts";
 import { folder, freePort, serve } from "./cli/ServeProcess.ts";
 import { manifest } from "./package/Consumer.ts";
 
@@ -42,7 +42,11 @@ describe("the image", () => {
   it("runs the package's command as a user of its own, keeps its runs in a volume, and says when it is not well", () => {
     const [entry] = valuesOf("ENTRYPOINT");
     const bin = Object.values(manifest.bin)[0];
-    assert.deepStrictEqual(command(entry ?? "[]"), ["node", `/app/node_modules/${manifest.name}/${bin}`]);
+    assert.deepStrictEqual(command(entry ?? "[]"), [
+      "node",
+      "--no-memory-reducer",
+      `/app/node_modules/${manifest.name}/${bin}`,
+    ]);
     assert.deepStrictEqual(command(valuesOf("CMD")[0] ?? "[]"), ["serve"]);
     assert.deepStrictEqual(valuesOf("USER"), ["node"]);
     const env = imageEnv(8787, "");
@@ -103,7 +107,10 @@ describe("the service", () => {
     assert.strictEqual(settingOf("ExecReload"), "/bin/kill -HUP $MAINPID");
     assert.strictEqual(settingOf("RestartPreventExitStatus"), "2");
     assert.strictEqual(settingOf("Restart"), "on-failure");
-    assert.include(settingOf("ExecStart"), `${Object.keys(manifest.bin)[0]} serve`);
+    assert.include(
+      settingOf("ExecStart"),
+      `node --no-memory-reducer "$$(command -v ${Object.keys(manifest.bin)[0]})" serve`,
+    );
     assert.include(unit, `Environment=STREAM_RECOVERY_DB=%S/${settingOf("StateDirectory")}/`);
   });
 

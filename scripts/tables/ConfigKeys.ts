@@ -3,6 +3,7 @@
  */
 import { Schema } from "effect";
 import { jsonSchema } from "../../src/gateway/config/ConfigSchema.ts";
+import { entries } from "../../src/gateway/config/Options.ts";
 import { code, table } from "./Markdown.ts";
 
 /** The file of docs that editors read, as text. */
@@ -11,6 +12,7 @@ export const schemaText = (): string => `${JSON.stringify(jsonSchema(), null, 2)
 interface Node {
   readonly type?: string;
   readonly description?: string;
+  readonly default?: unknown;
   readonly enum?: ReadonlyArray<string | number>;
   readonly anyOf?: ReadonlyArray<Node>;
   readonly items?: Node;
@@ -21,6 +23,7 @@ interface Node {
 const Node: Schema.Codec<Node> = Schema.Struct({
   type: Schema.optionalKey(Schema.String),
   description: Schema.optionalKey(Schema.String),
+  default: Schema.optionalKey(Schema.Unknown),
   enum: Schema.optionalKey(Schema.Array(Schema.Union([Schema.String, Schema.Finite]))),
   anyOf: Schema.optionalKey(Schema.Array(Schema.suspend((): Schema.Codec<Node> => Node))),
   items: Schema.optionalKey(Schema.suspend((): Schema.Codec<Node> => Node)),
@@ -35,9 +38,9 @@ const Node: Schema.Codec<Node> = Schema.Struct({
   ),
 });
 
-/** A row a key, with what it holds and what it means. */
+/** A row a key, with what it holds, its default and what it means. */
 export const configTable = (): string =>
-  table(["key", "holds", "meaning"], rows("", Schema.decodeUnknownSync(Node)(jsonSchema())));
+  table(["key", "holds", "default", "meaning"], rows("", Schema.decodeUnknownSync(Node)(jsonSchema())));
 
 const rows = (path: string, { additionalProperties, properties = {} }: Node): ReadonlyArray<ReadonlyArray<string>> => [
   ...Object.entries(properties).flatMap(([name, node]) => rowOf(path === "" ? name : `${path}.${name}`, node)),
@@ -51,9 +54,16 @@ const named = (path: string, node: Node): ReadonlyArray<ReadonlyArray<string>> =
 };
 
 const rowOf = (path: string, node: Node): ReadonlyArray<ReadonlyArray<string>> => [
-  [code(path), kindOf(node), node.description ?? ""],
+  [code(path), kindOf(node), defaultOf(path, node), node.description ?? ""],
   ...rows(path, node),
 ];
+
+/** The default with its source. */
+const defaultOf = (path: string, { default: byDefault }: Node): string => {
+  if (byDefault === undefined || (Array.isArray(byDefault) && byDefault.length === 0)) return "";
+  const from = entries.find(({ key }) => key?.join(".") === path)?.from;
+  return `${code(String(byDefault))}${from === undefined ? "" : `: ${from}`}`;
+};
 
 const kindOf = ({ anyOf, enum: words, items, type }: Node): string => {
   if (words !== undefined) return words.map((it) => code(String(it))).join(" · ");

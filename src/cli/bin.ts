@@ -17,9 +17,6 @@ if (major < oldest.major || (major === oldest.major && minor < oldest.minor)) {
   process.exit(1);
 }
 
-// Before the standard streams are touched, which would leave them in Node's own modes to what takes its place.
-if (process.argv[2] === "serve") (await import("./serve/HeapSettings.ts")).startAgain();
-
 // A reader that went away (`| head -1`) has what it wanted: that is no error of ours.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {

@@ -4,7 +4,7 @@
 import { Config, Console, Effect, Option, Redacted, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
 import { type PathView, PathView as PathViewSchema } from "../gateway/api/PathList.ts";
-import { portDefault } from "../gateway/config/GatewayOptions.ts";
+import { server } from "../gateway/config/Options.ts";
 import { tokenHeader } from "../gateway/config/OwnHeaders.ts";
 import { failing } from "./command/CommandFailed.ts";
 import { jsonFlag } from "./command/Store.ts";
@@ -14,7 +14,7 @@ import * as Screen from "./terminal/Screen.ts";
 const fail = failing("paths");
 
 /** Where a gateway listens that was told nothing else. */
-const urlDefault = `http://127.0.0.1:${portDefault}`;
+const urlDefault = `http://127.0.0.1:${server.port.default}`;
 
 /** Longest that a gateway may take for its response, in milliseconds: a try takes as long as a connection may. */
 const responseMs = 30_000;

@@ -21,14 +21,9 @@ import { Attachments } from "./attach/Attachments.ts";
 import * as CancelsElsewhere from "./attach/CancelsElsewhere.ts";
 import { type SiblingServing, Siblings } from "./attach/Siblings.ts";
 import { serveHeld } from "./attach/StreamHandler.ts";
-import {
-  GatewayError,
-  type GatewayOptions,
-  type GatewaySettings,
-  hostDefault,
-  portDefault,
-  settingsOf,
-} from "./config/GatewayOptions.ts";
+import { fixedIn } from "./config/FixedOptions.ts";
+import { GatewayError, type GatewayOptions, type GatewaySettings, settingsOf } from "./config/GatewayOptions.ts";
+import { gatewayEntries } from "./config/Options.ts";
 import { Deliveries } from "./delivery/Deliveries.ts";
 import { checkDescriptors, reportOutOfDescriptors } from "./limits/Descriptors.ts";
 import { Connections } from "./limits/Shares.ts";
@@ -87,6 +82,14 @@ export class Gateway extends Context.Service<
     Layer.effect(Gateway, make(options));
 }
 
+/**
+ * Maximum time that a request that does not stream waits for its path before its client is told to ask again, in milliseconds. Nothing can be sent to
+ * that client meanwhile, and the least patient one gives up after a minute.
+ */
+export const PathPatienceMs = Context.Reference<number>("stream-recovery/gateway/PathPatienceMs", {
+  defaultValue: () => 15_000,
+});
+
 /** How the store's writes go; a store that is not watched is taken at its word. */
 const storeState = Effect.map(Effect.serviceOption(StoreHealth), (health) =>
   Option.isNone(health) ? () => ({ writes: "ok" as const }) : health.value.now,
@@ -119,7 +122,7 @@ const requestFibers = Effect.gen(function* () {
 const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const first = settingsOf(options);
   if (first instanceof GatewayError) return yield* first;
-  const [meter, processor] = [yield* TrafficMeter, yield* closer];
+  const [meter, processor, pathPatienceMs] = [yield* TrafficMeter, yield* closer, yield* PathPatienceMs];
   const upstreams = yield* Upstreams.make;
   const [bodies, reported, page] = [new BodyStore(first.limits), new ReportedPaths(), yield* pageIfAny];
   const connections = yield* countedConnections(first.limits.maxConnections);
@@ -137,7 +140,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     ...{ owners, page, reported, store, watch, reach: upstreams.reach },
     draining: () => draining,
     closing: Deferred.await(closing),
-    options: relayOptionsOf(settings, given, repeats),
+    options: relayOptionsOf(settings, given, repeats, pathPatienceMs),
   });
   let serving = servingOf(first, options);
   const { pages, run, runPage, served } = yield* requestFibers;
@@ -168,7 +171,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     connections.limit(settings.limits.maxConnections);
     serving = servingOf(settings, next);
     upstreams.keep(settings.servers.values());
-    return fixedIn(first, settings, next);
+    return fixedIn(options, next, gatewayEntries);
   });
   return Gateway.of({
     ...{ host: first.host, port: port.number, configure, url: OpenPort.urlOf(first, port.number) },
@@ -224,26 +227,14 @@ const attaching = Effect.fnUntraced(function* (
 
 /** What every run is given. */
 const relayOptionsOf = (
-  { budget, keepAliveMs, pathPatienceMs, prefills, retryEmpty }: GatewaySettings,
-  { clocks, policy }: GatewayOptions,
+  { budget, keepAliveMs, prefills, retryEmpty }: GatewaySettings,
+  { clocks: { connect: _, ...clocks } = {}, policy }: GatewayOptions,
   repeats: RelayRepeats,
+  pathPatienceMs: number,
 ): RequestServing["options"] => ({
-  ...{ budget, keepAliveMs, pathPatienceMs, prefills, repeats, emptyIsFailure: retryEmpty },
-  ...(clocks === undefined ? {} : { clocks }),
+  ...{ budget, clocks, keepAliveMs, pathPatienceMs, prefills, repeats, emptyIsFailure: retryEmpty },
   ...(policy === undefined ? {} : { policy: RecoveryPolicy.make({ stricter: policy }) }),
 });
-
-/** The options that a gateway which listens cannot change. */
-const fixedIn = (
-  first: GatewaySettings,
-  settings: GatewaySettings,
-  { host, port }: GatewayOptions,
-): ReadonlyArray<string> => [
-  ...((host ?? hostDefault) === first.host ? [] : ["host"]),
-  ...((port ?? portDefault) === first.port ? [] : ["port"]),
-  ...((settings.tls === undefined) === (first.tls === undefined) ? [] : ["tls"]),
-  ...(settings.limits.maxHeaderBytes === first.limits.maxHeaderBytes ? [] : ["maxHeaderBytes"]),
-];
 
 /** A shutdown waits so long for bytes that are written to reach their clients, in milliseconds. */
 const flushMs = 2_000;

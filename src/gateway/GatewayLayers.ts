@@ -9,7 +9,6 @@ import type { DeliveryStore } from "../recorder/delivery/DeliveryStore.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import type { RunRecorder } from "../recorder/RunRecorder.ts";
 import { retentionOf } from "../recorder/retention/Retention.ts";
-import { leaseMsDefault } from "../recorder/sql/SqlRunRecorder.ts";
 import * as RunStore from "../recorder/store/RunStore.ts";
 import { TokenPrices } from "../runtime/contract/TokenPrices.ts";
 import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
@@ -21,14 +20,12 @@ import * as SharedTraffic from "./api/SharedTraffic.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
 import type { Traffic } from "./api/Traffic.ts";
 import { GatewayError } from "./config/GatewayOptions.ts";
+import { programDefaults } from "./config/Options.ts";
 import { type ProgramOptions, problemOf, storeOf } from "./config/ProgramOptions.ts";
 import { Gateway } from "./Gateway.ts";
 import * as GatewayRecovery from "./GatewayRecovery.ts";
 import type { Page } from "./proxy/PageHandler.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
-
-/** How long a question holds its client by default, in milliseconds: as long as the SDKs wait for a response. */
-export const holdMsDefault = 600_000;
 
 /** A gateway, and what stands behind it. */
 export interface GatewayProgram extends ProgramOptions {}
@@ -65,16 +62,17 @@ export const layer = (
   const problem = problemOf(program);
   if (problem !== undefined) return Layer.unwrap(Effect.fail(badOption(problem)));
   const hold = program.onQuestion === "hold";
-  const holdMs = program.holdMs ?? holdMsDefault;
+  const leaseMs = program.leaseMs ?? programDefaults.leaseMs;
+  const holdMs = program.holdMs ?? programDefaults.holdMs;
   // A parked run has no client any more: a question rather takes its default than outlives its stream.
   const decisions = hold
     ? UserDecisions.layerDurable({ expiryMs: holdMs, parkAfterMs: Number.POSITIVE_INFINITY })
     : UserDecisions.layerHeadless();
   const recovery = GatewayRecovery.layer({
     headless: !hold,
-    intervalMs: GatewayRecovery.lookMsOf(program.leaseMs ?? leaseMsDefault),
+    intervalMs: GatewayRecovery.lookMsOf(leaseMs),
     // A dead gateway is looked for more often than what waits for a person or for its time.
-    parkedMs: program.leaseMs ?? leaseMsDefault,
+    parkedMs: leaseMs,
     ...(hold ? { terms: { expiryMs: holdMs } } : {}),
     ...(worker === undefined ? {} : { siblings: worker }),
   });

@@ -12,7 +12,8 @@ import { type StreamServing, serveStream, streamOf } from "./attach/StreamHandle
 import { type KnownBody, knownBody, type UnknownBody } from "./body/BodyOutline.ts";
 import { clientNameOf } from "./clients/Manner.ts";
 import { Derived } from "./config/Derived.ts";
-import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
+import type { GatewaySettings } from "./config/GatewayOptions.ts";
+import type { UpstreamName } from "./config/Options.ts";
 import type { UpstreamSettings } from "./config/UpstreamSettings.ts";
 import { askAgain } from "./limits/Descriptors.ts";
 import { type Connections, type Holder, holderOf } from "./limits/Shares.ts";

@@ -12,17 +12,15 @@ export { type ConfigRead, readConfig } from "./config/ConfigFile.ts";
 export type { ConfigProblem } from "./config/ConfigProblem.ts";
 export { jsonSchema } from "./config/ConfigSchema.ts";
 export { type ConfigSources, openConfig } from "./config/ConfigSources.ts";
+export { GatewayError, type GatewayOptions, type ListenTls } from "./config/GatewayOptions.ts";
 export {
-  GatewayError,
   type GatewayLimits,
-  type GatewayOptions,
   type GatewayToken,
-  type ListenTls,
   limitsDefault,
   type UpstreamName,
   type Upstreams,
   upstreamsDefault,
-} from "./config/GatewayOptions.ts";
+} from "./config/Options.ts";
 export type { ProgramOptions } from "./config/ProgramOptions.ts";
 export type { FinishFailure, RouteList, RouteLists, RouteSettings } from "./config/RouteSettings.ts";
 export type { UpstreamSettings } from "./config/UpstreamSettings.ts";

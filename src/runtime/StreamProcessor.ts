@@ -72,12 +72,6 @@ export class StreamProcessor extends Context.Service<
      */
     takeUp<P, E, R>(runId: string, options: TakeUpOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
     /**
-     * The first name of `takeUp`.
-     *
-     * @deprecated `resume` is also a mode and a rule of the policy: call `takeUp`
-     */
-    resume<P, E, R>(runId: string, options: TakeUpOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
-    /**
      * Attaches a reader to a run of this processor that goes on without its consumer (`RunOptions.lingerMs`), or is read by one that
      * is to be replaced: that one ends with reason `attached_elsewhere`.
      *
@@ -153,7 +147,6 @@ const makeProcessor = Effect.gen(function* () {
     run: (options) => stream(shared, register, options, options?.discardable ?? true),
     parts: (options) => partsOf(stream(shared, register, options, false)),
     takeUp: (runId, options) => takenUp(shared, register, runId, options),
-    resume: (runId, options) => takenUp(shared, register, runId, options),
     attach: (runId, options) =>
       register.lingering.attach(runId, options?.after, () => missing(live.get(runId), register.closed)),
     cancel: (runId) =>

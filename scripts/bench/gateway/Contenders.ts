@@ -9,7 +9,6 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { startFlags } from "../../../src/cli/serve/HeapSettings.ts";
 import type { Target } from "./Client.ts";
 import type { Question } from "./Probe.ts";
 import { canRead, cpuNs, family } from "./ProcessMeter.ts";
@@ -68,8 +67,9 @@ export const gateway = (
   start(
     name,
     [
-      // It says so to itself where it is not asked over a channel what it holds.
-      ...startFlags(),
+      // As docs/gateway-operation.md recommends.
+      "--no-memory-reducer",
+      `--v8-pool-size=${Math.max(1, Math.min(4, availableParallelism() - 1))}`,
       ...[here("../../../src/cli/bin.ts"), "serve", "--port", "0"],
       ...["--db", dbOf(store)],
       ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],

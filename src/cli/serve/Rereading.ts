@@ -2,9 +2,9 @@
  * Reads the configuration again when a service is told to reload.
  */
 import { Effect, Queue, type Scope } from "effect";
+import { fixedIn } from "../../gateway/config/FixedOptions.ts";
 import type { GatewayError } from "../../gateway/config/GatewayOptions.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
-import { fixedIn } from "./FixedOptions.ts";
 import { type Given, programOf } from "./ServeProgram.ts";
 
 /** What takes other options for the requests that come from then on. */
@@ -42,8 +42,8 @@ const reread = Effect.fnUntraced(function* (given: Given, started: ProgramOption
   const { program, warnings = [] } = read;
   for (const line of warnings) yield* Effect.logWarning(line);
   yield* served.configure(program).pipe(
-    Effect.flatMap((fixed) => {
-      const restarts = [...fixed, ...fixedIn(started, program)];
+    Effect.flatMap(() => {
+      const restarts = fixedIn(started, program);
       const said = restarts.length === 0 ? "" : `; these need a restart: ${restarts.join(", ")}`;
       return Effect.logInfo(`the configuration was read again${said}`);
     }),

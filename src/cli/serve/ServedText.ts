@@ -4,6 +4,8 @@
  */
 import { shippedTreatment, tableOf } from "../../gateway/clients/ClientTable.ts";
 import type { GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
+import { valueAt } from "../../gateway/config/Option.ts";
+import { entries } from "../../gateway/config/Options.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 import type { RouteSettings } from "../../gateway/config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../../gateway/config/UpstreamSettings.ts";
@@ -115,47 +117,9 @@ const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
 
 /** Everything else that was chosen. */
 const optionLines = (program: ProgramOptions): ReadonlyArray<string> => {
-  const { accessLog, budget, clocks, connectMs, db, holdMaxMs, holdMs, keepAliveMs, leaseMs, limits, logFormat } =
-    program;
-  const {
-    deliveryLog,
-    keepRuns,
-    keepRunsMax,
-    lingerMaxMs,
-    lingerMs,
-    onQuestion,
-    policy,
-    requireStore,
-    retryEmpty,
-    workers,
-  } = program;
-  const chosen = {
-    accessLog,
-    budget,
-    clocks,
-    connectMs,
-    db,
-    deliveryLog,
-    holdMaxMs,
-    holdMs,
-    keepAliveMs,
-    keepRuns,
-    keepRunsMax,
-    leaseMs,
-    limits,
-    lingerMaxMs,
-    lingerMs,
-    logFormat,
-  };
-  return Object.entries({
-    ...chosen,
-    onQuestion,
-    policy,
-    requireStore,
-    retryEmpty,
-    workers,
-    allowedHosts: program.allowedHosts,
-  })
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
+  const names = new Set(entries.flatMap(({ apart, path: [name] }) => (apart ? [] : [name])));
+  return [...names].flatMap((name) => {
+    const value = valueAt(program, [name]);
+    return value === undefined ? [] : [`${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`];
+  });
 };

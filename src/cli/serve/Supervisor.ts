@@ -12,7 +12,9 @@ import { randomBytes, randomInt } from "node:crypto";
 import { createServer } from "node:net";
 import { Clock, Deferred, Effect, Exit, Redacted, References, type Scope } from "effect";
 import * as SharedMetrics from "../../gateway/api/SharedMetrics.ts";
+import { asStarted } from "../../gateway/config/FixedOptions.ts";
 import { GatewayError, type GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
+import { limits } from "../../gateway/config/Options.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 import * as OpenPort from "../../gateway/OpenPort.ts";
 import type { BusEnvelope } from "../../gateway/workers/BusEnvelope.ts";
@@ -20,7 +22,6 @@ import { BusRouter } from "../../gateway/workers/BusRouter.ts";
 import { portTo } from "../../gateway/workers/ProcessChannel.ts";
 import * as WorkerBus from "../../gateway/workers/WorkerBus.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
-import { asStarted } from "./FixedOptions.ts";
 import * as ProgramWire from "./ProgramWire.ts";
 import { turnMs, turnsMax } from "./Pulse.ts";
 import * as Restarts from "./Restarts.ts";
@@ -66,7 +67,7 @@ export const make = Effect.fn("Supervisor.make")(function* (
   const folder = yield* WorkersFolder.make;
   const crew = new Crew({ ...given, port }, { workers, folder, logLevel: yield* References.MinimumLogLevel });
   const killAll = () => crew.killAll();
-  yield* prepare(workers);
+  yield* prepare;
   yield* Effect.acquireRelease(
     Effect.sync(() => process.on("exit", killAll)),
     () => Effect.sync(() => process.off("exit", killAll)),
@@ -178,7 +179,7 @@ class Crew {
   }
 
   get drainMs(): number {
-    return this.#program.limits?.drainMs ?? drainMsDefault;
+    return this.#program.limits?.drainMs ?? limits.drainMs.default;
   }
 
   killAll(): void {
@@ -266,8 +267,6 @@ class Crew {
     );
   }
 }
-
-const drainMsDefault = 30_000;
 
 /**
  * Starts a worker and, from then on, each one that takes its place.

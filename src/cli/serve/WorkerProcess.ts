@@ -7,7 +7,6 @@ import { fileURLToPath } from "node:url";
 import { Deferred, Effect, Result, Schema } from "effect";
 import { ProcessChannel } from "../../gateway/workers/ProcessChannel.ts";
 import { type SupervisorMessage, WorkerMessage } from "../../gateway/workers/WorkerControl.ts";
-import { startFlags } from "./HeapSettings.ts";
 import { Pulse } from "./Pulse.ts";
 
 /** The entry of a worker: beside this file, as a source or as built. */
@@ -16,7 +15,7 @@ const entry = fileURLToPath(
 );
 
 /**
- * Says how workers start and share the port.
+ * Says how workers start and share the port. They inherit the flags of Node's command line.
  *
  * They listen to one socket that the supervisor has opened (SCHED_NONE), and the kernel gives a connection to a worker that waits
  * for one. Measured in two rounds of 1,800 connections on two cores, beside the other two ways: the supervisor used 2 ms of CPU, as with
@@ -25,18 +24,16 @@ const entry = fileURLToPath(
  * busy takes none. It also loses nothing when a worker dies: with `reusePort` each has a queue of its own, whose connections are
  * reset with it, and two gateways could take the same port without a word.
  */
-export const prepare = (workers: number): Effect.Effect<void> =>
-  Effect.sync(() => {
-    cluster.schedulingPolicy = cluster.SCHED_NONE;
-    cluster.setupPrimary({
-      exec: entry,
-      args: [],
-      execArgv: [...startFlags(workers)],
-      // Bytes need no encoding, and options keep what JSON has no word for.
-      serialization: "advanced",
-      stdio: ["ignore", "inherit", "inherit", "ipc"],
-    });
+export const prepare: Effect.Effect<void> = Effect.sync(() => {
+  cluster.schedulingPolicy = cluster.SCHED_NONE;
+  cluster.setupPrimary({
+    exec: entry,
+    args: [],
+    // Bytes need no encoding, and options keep what JSON has no word for.
+    serialization: "advanced",
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
+});
 
 /** How a worker ended. */
 export interface WorkerEnd {

@@ -10,20 +10,16 @@ import { none, type Prices } from "../../domain/Prices.ts";
 import { PolicyError, make as policyOf, type StricterRules } from "../../policy/RecoveryPolicy.ts";
 import { ClientOverrides } from "../clients/ClientOverrides.ts";
 import { clientsOf, optionsOf, routeListsOf } from "./ConfigOptions.ts";
+import type { ConfigParts } from "./ConfigParts.ts";
 import { type ConfigProblem, problemAt, problemsOf } from "./ConfigProblem.ts";
 import { ConfigSchema } from "./ConfigSchema.ts";
 import type { ConfigSources } from "./ConfigSources.ts";
 import { isCredentialName } from "./CredentialNames.ts";
-import {
-  defaultNames,
-  type GatewayToken,
-  type ListenTls,
-  problemOfToken,
-  problemOfUrl,
-  sameTokens,
-} from "./GatewayOptions.ts";
+import { defaultNames, problemOfToken, problemOfUrl, sameTokens } from "./GatewayOptions.ts";
 import { isClientHeader, isHeaderText } from "./HeaderRules.ts";
 import { type JsonPath, readJson } from "./JsonText.ts";
+import { parsing } from "./Option.ts";
+import type { GatewayToken } from "./Options.ts";
 import { problemOfPaths } from "./PathPattern.ts";
 import type { ProgramOptions } from "./ProgramOptions.ts";
 import { problemsOfRoutes } from "./RouteProblems.ts";
@@ -48,8 +44,10 @@ export const readConfig = (sources: ConfigSources): ConfigRead => {
   const decoded = decode(read.value);
   if (Result.isFailure(decoded)) return found([...twice, ...problemsOf(decoded.failure)], {}, []);
   const reader = new Reader(sources);
-  const options = { ...optionsOf(decoded.success), ...reader.all(decoded.success) };
-  return found([...twice, ...reader.problems], options, reader.warnings);
+  const own = optionsOf(decoded.success);
+  // The schema of the file is made of the schemas that these types are taken from.
+  const options = { ...own, ...reader.all(decoded.success as ConfigParts) };
+  return found([...twice, ...reader.problems, ...problemsOfPolicy(own.policy)], options, reader.warnings);
 };
 
 /**
@@ -61,29 +59,12 @@ export const pricesIn = ({ text }: Pick<ConfigSources, "text">): Prices | string
   const read = readJson(text);
   if ("broken" in read) return read.broken;
   const decoded = decode(read.value);
-  if (Result.isSuccess(decoded)) return decoded.success.prices ?? none;
+  if (Result.isSuccess(decoded)) return optionsOf(decoded.success).prices ?? none;
   const [problem] = problemsOf(decoded.failure);
   return problem === undefined ? "expected a configuration" : `${problem.path}: ${problem.message}`;
 };
 
-/**
- * Checks clocks, budget and policy that were given in another way than by a file, by the same words.
- *
- * @param config as a file would have them
- */
-export const problemsIn = (
-  config: unknown,
-): { readonly config: ConfigSchema } | { readonly problems: ReadonlyArray<ConfigProblem> } => {
-  const decoded = decode(config);
-  if (Result.isFailure(decoded)) return { problems: problemsOf(decoded.failure) };
-  const problems = Object.entries(decoded.success.policy ?? {}).flatMap(([rule, action]) => {
-    const message = problemOfRule({ [rule]: action });
-    return message === undefined ? [] : [problemAt(["policy", rule], message)];
-  });
-  return problems.length === 0 ? { config: decoded.success } : { problems };
-};
-
-const decode = Schema.decodeUnknownResult(ConfigSchema, { errors: "all", onExcessProperty: "error" });
+const decode = Schema.decodeUnknownResult(ConfigSchema, parsing);
 
 const found = (
   [first, ...others]: ReadonlyArray<ConfigProblem>,
@@ -94,7 +75,7 @@ const found = (
   return warnings.length === 0 ? { options } : { options, warnings };
 };
 
-type Upstream = NonNullable<ConfigSchema["upstreams"]>[string];
+type Upstream = NonNullable<ConfigParts["upstreams"]>[string];
 type Secret = NonNullable<Upstream["credential"]>;
 
 /** Looks up what a decoded file names, and keeps what is wrong. */
@@ -108,13 +89,12 @@ class Reader {
   }
 
   /** The options that depend on more than the file's own words. */
-  all(config: ConfigSchema): ProgramOptions {
+  all(config: ConfigParts): ProgramOptions {
     const named = Object.entries(config.upstreams ?? {}).map(([name, it]) => this.#upstream(name, it));
     const tokens = Object.entries(config.tokens ?? {}).flatMap(([name, it]) => this.#token(name, it, config));
     this.#sameTokens(tokens);
     const tls = this.#tls(config);
     const routes = this.#routes(config, named);
-    this.#policy(config.policy);
     const clients = config.clients === undefined ? undefined : this.#clients(config.clients);
     return {
       ...(named.length === 0 ? {} : { named }),
@@ -126,7 +106,7 @@ class Reader {
   }
 
   /** One by one: what is wrong with one row must not hide what is wrong with another. */
-  #clients(clients: NonNullable<ConfigSchema["clients"]>): ClientOverrides | undefined {
+  #clients(clients: NonNullable<ConfigParts["clients"]>): ClientOverrides | undefined {
     const rows = clientsOf(clients);
     for (const [name, row] of Object.entries(rows)) {
       const decoded = decodeClients({ [name]: row });
@@ -201,8 +181,8 @@ class Reader {
 
   #token(
     name: string,
-    it: NonNullable<ConfigSchema["tokens"]>[string],
-    { upstreams = {} }: ConfigSchema,
+    it: NonNullable<ConfigParts["tokens"]>[string],
+    { upstreams = {} }: ConfigParts,
   ): ReadonlyArray<GatewayToken> {
     const at = ["tokens", name];
     if (!namePattern.test(name)) this.#say(at, "expected a name of 1 to 32 of a-z, 0-9 and -");
@@ -228,7 +208,7 @@ class Reader {
       this.#say(["tokens", name, "token"], `expected another secret than that of the token ${other}`);
   }
 
-  #routes(config: ConfigSchema, named: ReadonlyArray<UpstreamSettings>): RouteLists | undefined {
+  #routes(config: ConfigParts, named: ReadonlyArray<UpstreamSettings>): RouteLists | undefined {
     const lists = routeListsOf(config);
     for (const name of Object.keys(config.moves_on ?? {}))
       if (!Object.hasOwn(lists ?? {}, name))
@@ -238,7 +218,7 @@ class Reader {
     return lists;
   }
 
-  #tls({ listen }: ConfigSchema): ListenTls | undefined {
+  #tls({ listen }: ConfigParts): CertificatePair | undefined {
     if (listen?.tls === undefined) return undefined;
     return this.#pair(["listen", "tls"], listen.tls);
   }
@@ -258,13 +238,6 @@ class Reader {
     if (isPem && (what !== "CERTIFICATE" || isReadable({ cert: text }))) return text;
     this.#say(path, `expected a file with a ${what} (PEM) that can be read`);
     return undefined;
-  }
-
-  #policy(policy: ConfigSchema["policy"]): void {
-    for (const [rule, action] of Object.entries(policy ?? {})) {
-      const problem = problemOfRule({ [rule]: action });
-      this.#say(["policy", rule], problem);
-    }
   }
 
   /** Container runtimes mount secrets so that all of a container can read them: it is no reason not to start. */
@@ -318,17 +291,18 @@ const isReadable = (pem: SecureContextOptions): boolean => {
   }
 };
 
-const decodeClients = Schema.decodeUnknownResult(ClientOverrides, { errors: "all", onExcessProperty: "error" });
+const decodeClients = Schema.decodeUnknownResult(ClientOverrides, parsing);
 
-/** What is wrong with one rule of a policy; undefined where it is stricter than the default policy's. */
-export const problemOfRule = (stricter: StricterRules): string | undefined => {
-  try {
-    policyOf({ stricter });
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof PolicyError)) throw error;
-    return error.reason === "unknown_rule"
-      ? "expected a rule of the policy"
-      : "expected a stricter action than the rule's own";
-  }
-};
+/** Rules that the policy does not have, and actions that are not stricter than its own. */
+export const problemsOfPolicy = (policy: StricterRules = {}): ReadonlyArray<ConfigProblem> =>
+  Object.entries(policy).flatMap(([rule, action]) => {
+    try {
+      policyOf({ stricter: { [rule]: action } });
+      return [];
+    } catch (error) {
+      if (!(error instanceof PolicyError)) throw error;
+      const isUnknown = error.reason === "unknown_rule";
+      const expected = isUnknown ? "expected a rule of the policy" : "expected a stricter action than the rule's own";
+      return [problemAt(["policy", rule], expected)];
+    }
+  });

@@ -1,192 +1,42 @@
 /**
- * Describes the options of a gateway: where it listens, where requests go, what it holds back, and its limits.
+ * Checks the options of a gateway and fills in their defaults.
  */
 import { createHash } from "node:crypto";
-import { Redacted, Schema } from "effect";
+import { Redacted, Result, Schema } from "effect";
 import type { Budget } from "../../domain/RunFacts.ts";
-import type { StricterRules } from "../../policy/RecoveryPolicy.ts";
-import type { Tolerance } from "../../provider/Protocols.ts";
-import type { PrefillRule } from "../../provider/seam/Prefills.ts";
-import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
-import type { ClientOverrides } from "../clients/ClientOverrides.ts";
 import { pathText } from "./JsonText.ts";
+import { entriesOf, type Filled, type Given, readValue, valueAt } from "./Option.ts";
+import {
+  budget,
+  type clocks,
+  defaultsOf,
+  entries,
+  type GatewayLimits,
+  type GatewayToken,
+  type limits,
+  limitsDefault,
+  server,
+  type tolerance,
+  type UpstreamName,
+  type Upstreams,
+  upstreamsDefault,
+} from "./Options.ts";
 import { problemOfPaths } from "./PathPattern.ts";
 import { problemsOfRoutes } from "./RouteProblems.ts";
-import type { RouteList, RouteLists } from "./RouteSettings.ts";
+import type { RouteList } from "./RouteSettings.ts";
 import { isUpstreamName, namePattern, upstreamNameWords } from "./UpstreamNames.ts";
-import { hasOwnCredential, type UpstreamSettings } from "./UpstreamSettings.ts";
-
-/** The providers whose addresses a gateway knows. */
-export type UpstreamName = "openai" | "anthropic" | "gemini";
-
-/** Base addresses, each as a client of that provider would be given it. */
-export type Upstreams = Readonly<Record<UpstreamName, string>>;
-
-/** The providers' own addresses, as their SDKs have them. */
-export const upstreamsDefault: Upstreams = {
-  openai: "https://api.openai.com/v1",
-  anthropic: "https://api.anthropic.com",
-  gemini: "https://generativelanguage.googleapis.com",
-};
-
-/** Limits of a gateway. Times are milliseconds, sizes bytes. */
-export interface GatewayLimits {
-  /** Body of one request that is kept, because it may have to be sent again. */
-  readonly maxBodyBytes: number;
-  /** All of those at one time. */
-  readonly maxBodiesBytes: number;
-  /** Body of one request that only passes through. */
-  readonly maxPassedBytes: number;
-  /** Head of one request. */
-  readonly maxHeaderBytes: number;
-  readonly maxConnections: number;
-  /** A client has so long to send a request's head. */
-  readonly headMs: number;
-  /** A client has so long to send a whole request. */
-  readonly requestMs: number;
-  /** A client that takes no byte for so long, while some wait for it, is given up. */
-  readonly slowClientMs: number;
-  /** A connection without a request is closed after so long. */
-  readonly idleConnectionMs: number;
-  /** A shutdown waits so long for what runs. */
-  readonly drainMs: number;
-}
-
-/**
- * The limits by default. Providers take request bodies up to 32 MB (Anthropic) and 50 MB (OpenAI); uploads up to 1 GiB are
- * not kept. 2,000 streams are a bar of this project, four times as many connections a limit. SDKs wait 10 minutes for a
- * response, so a client that reads nothing for 5 is gone.
- */
-export const limitsDefault: GatewayLimits = {
-  maxBodyBytes: 64 * 1024 * 1024,
-  maxBodiesBytes: 1024 * 1024 * 1024,
-  maxPassedBytes: 1024 * 1024 * 1024,
-  maxHeaderBytes: 64 * 1024,
-  maxConnections: 8192,
-  headMs: 30_000,
-  requestMs: 300_000,
-  slowClientMs: 300_000,
-  idleConnectionMs: 65_000,
-  drainMs: 30_000,
-};
-
-/** Where it listens by default. */
-export const hostDefault = "127.0.0.1";
-
-/** The port that it listens on by default. */
-export const portDefault = 8787;
-
-/** How often a comment goes to a client that waits, in milliseconds: less than the 30 s that proxies are known to cut after. */
-export const keepAliveMsDefault = 15_000;
-
-/**
- * The longest that a run waits for paths and cooldowns by default, in milliseconds: as long as the SDKs wait for a response. A program
- * that embeds the library has less, because it may have no client that can be kept waiting.
- */
-export const maxOutageMsDefault = 600_000;
-
-/**
- * How long a request that does not stream waits for its path before its client is told to ask again, in milliseconds: nothing can be sent to
- * that client meanwhile, and it is well below the minute after which the least patient one gives up.
- */
-export const pathPatienceMsDefault = 15_000;
-
-/**
- * The longest that a request may let its run outlive its client, in milliseconds: as long as the SDKs wait for a response. A client that
- * has not come back by then has given it up.
- */
-export const lingerMaxMsDefault = 600_000;
+import { type CertificatePair, hasOwnCredential, type UpstreamSettings } from "./UpstreamSettings.ts";
 
 /** A certificate to listen with, and its key, as PEM texts. */
-export interface ListenTls {
-  readonly cert: string;
-  readonly key: Redacted.Redacted<string>;
-}
+export interface ListenTls extends CertificatePair {}
 
-/** A token that clients are admitted by, and what it permits. */
-export interface GatewayToken {
-  /** Stands in logs and metrics in the token's place. */
-  readonly name: string;
-  readonly token: Redacted.Redacted<string>;
-  /** Names of the upstreams that it permits; left out, all. */
-  readonly upstreams?: ReadonlyArray<string>;
-  /** What it permits beside model requests, of upstreams with a credential of their own: `METHOD /path` with `*`. */
-  readonly paths?: ReadonlyArray<string>;
-  /** It permits the page and its API, where runs are read and questions are answered. */
-  readonly page: boolean;
-  /** It permits `/metrics`. */
-  readonly metrics: boolean;
-}
-
-/** Options of a gateway; everything has a default. */
-export interface GatewayOptions {
-  /** Default 127.0.0.1. Any address but this machine's own needs a token. */
-  readonly host?: string;
-  /** Default 8787; 0 takes any free one. */
-  readonly port?: number;
-  /** Left out, it listens without TLS. */
-  readonly tls?: ListenTls;
-  /** Addresses of the three upstreams that need no prefix. */
+/** Options of a gateway, which Options.ts describes; everything has a default. */
+export interface GatewayOptions extends Given<typeof server> {
   readonly upstreams?: Partial<Upstreams>;
-  /** Upstreams that are reached under `/u/NAME/`; one that is called `openai`, `anthropic` or `gemini` stands for that default one. */
-  readonly named?: ReadonlyArray<UpstreamSettings>;
-  /** Where requests move when their upstream fails, by the name of that upstream. */
-  readonly routes?: RouteLists;
-  /** What is held back from clients; left out, the client's row says it, and `live` where it has none. */
-  readonly reveal?: "live" | "on_complete";
-  /**
-   * What a client gets where a shown response breaks for good: its protocol's own error event (`tell`, whose old name is
-   * `error_event`), a broken body, or the provider's own end byte for byte. Left out, the client's row says it.
-   */
-  readonly onBreak?: "tell" | "abort" | "as_provider" | "error_event";
-  /**
-   * Whether text that was shown goes on by itself where the seam can be proven. Default `ask`: the response breaks, or a person is
-   * asked. An upstream's own word wins over it, and the header `x-recovery-continue-text` over both.
-   */
-  readonly continueText?: "auto" | "ask";
-  /** Which providers go on with a text that a request ends with; they stand before those that are known. */
-  readonly prefills?: ReadonlyArray<PrefillRule>;
-  /** What a configuration changes in the table of clients. */
-  readonly clients?: ClientOverrides;
-  /** A response that is held is handed over as `live` after so long, in milliseconds; left out, the client's row says it. */
-  readonly holdMaxMs?: number;
-  /** A client without it is refused. It is never forwarded. It permits everything, and its name is `default`. */
-  readonly token?: string;
-  /** Further tokens, each with what it permits. */
-  readonly tokens?: ReadonlyArray<GatewayToken>;
-  /** Names besides this machine's own that a request's Host may say, such as `host.docker.internal`. */
-  readonly allowedHosts?: ReadonlyArray<string>;
-  /** How the upstreams' healthy streams differ: `doneWithoutFinish` for servers that end a chat with `[DONE]` alone. */
-  readonly tolerance?: Pick<Tolerance, "doneWithoutFinish">;
-  /** Milliseconds between comments to a client that waits. */
-  readonly keepAliveMs?: number;
-  /** Milliseconds that a request that does not stream waits for a provider that cannot be reached, until its client is told to ask again. */
-  readonly pathPatienceMs?: number;
-  /**
-   * A run outlives its client by so many milliseconds, so that the client may come back to it. Default 0: it ends with its client.
-   * Every Stop of a user pays for as long.
-   */
-  readonly lingerMs?: number;
-  /** The longest that a request may ask for by `x-recovery-linger`, in milliseconds. */
-  readonly lingerMaxMs?: number;
-  /** Whether the log gets a line for every request. Default: it does, at the level Info. */
-  readonly accessLog?: boolean;
-  /** `/readyz` says 503 while the store takes no writes. Default: 200, because requests are served all the same. */
-  readonly requireStore?: boolean;
-  /**
-   * Whether a response with nothing in it (no content, no call, no refusal, at most one output token) is asked for again. Default
-   * true.
-   */
-  readonly retryEmpty?: boolean;
-  readonly limits?: Partial<GatewayLimits>;
-  /** What a run may spend. `max_outage_ms` is `maxOutageMsDefault` where it is left out. */
-  readonly budget?: Partial<Budget>;
-  /** Clocks of an attempt, in milliseconds; `false` is off. */
-  readonly clocks?: ClockOptions;
-  /** The `connect` clock of upstreams that name none, in milliseconds. */
-  readonly connectMs?: number;
-  /** Rules that are stricter than the default policy's. */
-  readonly policy?: StricterRules;
+  readonly tolerance?: Given<typeof tolerance>;
+  readonly clocks?: Given<typeof clocks>;
+  readonly budget?: Given<typeof budget>;
+  readonly limits?: Given<typeof limits>;
 }
 
 /** The gateway cannot start. The message is one line that names the option, or the address that is taken. */
@@ -201,9 +51,7 @@ export interface AdmittedToken extends GatewayToken {
 }
 
 /** Options with their defaults, checked. */
-export interface GatewaySettings {
-  readonly host: string;
-  readonly port: number;
+export interface GatewaySettings extends Filled<typeof server> {
   readonly tls: ListenTls | undefined;
   /** Addresses of the three upstreams that need no prefix. */
   readonly upstreams: Upstreams;
@@ -212,26 +60,11 @@ export interface GatewaySettings {
   /** The further routes by the name of the upstream that a request is meant for. */
   readonly routes: ReadonlyMap<string, RouteList>;
   /** What holds for every client that has no word of its own. */
-  readonly manner: {
-    readonly reveal?: "live" | "on_complete";
-    readonly onBreak?: "tell" | "abort" | "as_provider";
-    readonly holdMaxMs?: number;
-    readonly clients?: ClientOverrides;
-  };
-  readonly continueText: "auto" | "ask";
-  readonly prefills: ReadonlyArray<PrefillRule>;
+  readonly manner: Given<Pick<typeof server, "reveal" | "onBreak" | "holdMaxMs" | "clients">>;
   /** Empty where every client is admitted. */
   readonly tokens: ReadonlyArray<AdmittedToken>;
-  readonly allowedHosts: ReadonlyArray<string>;
-  readonly keepAliveMs: number;
-  readonly pathPatienceMs: number;
-  readonly lingerMs: number;
-  readonly lingerMaxMs: number;
   /** What a run may spend, where it is not the default of a run. */
   readonly budget: Partial<Budget> & Pick<Budget, "max_outage_ms">;
-  readonly accessLog: boolean;
-  readonly requireStore: boolean;
-  readonly retryEmpty: boolean;
   readonly limits: GatewayLimits;
   /** It listens for this machine only. */
   readonly local: boolean;
@@ -243,51 +76,48 @@ export interface GatewaySettings {
  * @returns the settings, or what is wrong in one line
  */
 export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayError => {
-  const host = options.host ?? hostDefault;
   const { servers, upstreams } = serversOf(options);
-  const tokens = tokensOf(options);
+  const filled = { ...serverDefaults, ...settled(options) };
   const settings: GatewaySettings = {
-    host,
-    port: options.port ?? portDefault,
+    ...filled,
     tls: options.tls,
     upstreams,
     servers,
     routes: new Map(Object.entries(options.routes ?? {})),
     manner: mannerOf(options),
-    continueText: options.continueText ?? "ask",
-    prefills: options.prefills ?? [],
-    tokens,
-    allowedHosts: options.allowedHosts ?? [],
-    keepAliveMs: options.keepAliveMs ?? keepAliveMsDefault,
-    pathPatienceMs: options.pathPatienceMs ?? pathPatienceMsDefault,
-    lingerMs: options.lingerMs ?? 0,
-    lingerMaxMs: options.lingerMaxMs ?? lingerMaxMsDefault,
-    budget: { max_outage_ms: maxOutageMsDefault, ...options.budget },
-    accessLog: options.accessLog ?? true,
-    requireStore: options.requireStore ?? false,
-    retryEmpty: options.retryEmpty ?? true,
+    tokens: tokensOf(options),
+    budget: { max_outage_ms: budget.max_outage_ms.default, ...options.budget },
     limits: { ...limitsDefault, ...options.limits },
-    local: isLocal(host),
+    local: isLocal(filled.host),
   };
-  const problem = problemOf(settings) ?? problemOfNames(options) ?? problemOfRoutes(settings);
+  const problem = problemOf(settings, options) ?? problemOfNames(options) ?? problemOfRoutes(settings);
   return problem === undefined ? settings : new GatewayError({ reason: "bad_option", message: problem });
 };
 
+const serverDefaults = defaultsOf(server);
+
+const settledNames = new Set(entriesOf(server).flatMap(({ apart, name }) => (apart ? [] : [name])));
+
+/** The options that are settings as they are given. */
+const settled = (options: GatewayOptions): Given<typeof server> =>
+  // They are fewer, and each may be left out.
+  Object.fromEntries(Object.entries(options).filter(([name]) => settledNames.has(name))) as Given<typeof server>;
+
 const mannerOf = ({ clients, holdMaxMs, onBreak, reveal }: GatewayOptions): GatewaySettings["manner"] => ({
   ...(reveal === undefined ? {} : { reveal }),
-  ...(onBreak === undefined ? {} : { onBreak: onBreak === "error_event" ? "tell" : onBreak }),
+  ...(onBreak === undefined ? {} : { onBreak }),
   ...(holdMaxMs === undefined ? {} : { holdMaxMs }),
   ...(clients === undefined ? {} : { clients }),
 });
 
 /** The three that need no prefix, by their names, and the others. What is said of an upstream itself wins. */
 const serversOf = (options: GatewayOptions): Pick<GatewaySettings, "servers" | "upstreams"> => {
-  const { connectMs, named = [], tolerance } = options;
+  const { clocks: { connect } = {}, named = [], tolerance } = options;
   const addresses = { ...upstreamsDefault, ...options.upstreams };
   const servers = new Map<string, UpstreamSettings>();
   const add = (upstream: UpstreamSettings) =>
     servers.set(upstream.name, {
-      ...(connectMs === undefined ? {} : { connectMs }),
+      ...(connect === undefined ? {} : { connectMs: connect }),
       ...upstream,
       ...(tolerance === undefined ? {} : { tolerance: { ...tolerance, ...upstream.tolerance } }),
     });
@@ -350,23 +180,15 @@ export const problemOfUrl = (address: string): string | undefined => {
   return isAddress ? undefined : "expected http(s)://host[:port][/path] and nothing else";
 };
 
-const problemOf = ({
-  keepAliveMs,
-  lingerMaxMs,
-  lingerMs,
-  limits,
-  local,
-  pathPatienceMs,
-  port,
-  servers,
-  tokens,
-}: GatewaySettings): string | undefined => {
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) return `port: expected 0 to 65535, got ${port}`;
-  for (const { connectMs, lingerMs: ofUpstream = 0, name, url } of servers.values()) {
+const problemOf = (
+  { lingerMaxMs, lingerMs, local, servers, tokens }: GatewaySettings,
+  options: GatewayOptions,
+): string | undefined => {
+  const [wrong] = problemsOfValues(options);
+  if (wrong !== undefined) return wrong;
+  for (const { lingerMs: ofUpstream = 0, name, url } of servers.values()) {
     const problem = problemOfUrl(url);
     if (problem !== undefined) return `${name}-url: ${problem}`;
-    if (connectMs !== undefined && !isMilliseconds(connectMs))
-      return `connectMs of ${name}: expected 1 to ${numberMax}, got ${connectMs}`;
     const problemOfLinger = lingerProblem(ofUpstream, lingerMaxMs);
     if (problemOfLinger !== undefined) return `lingerMs of ${name}: ${problemOfLinger}`;
   }
@@ -377,19 +199,21 @@ const problemOf = ({
   if (!local && tokens.length === 0)
     return "token: needed for any host but this machine's own (127.0.0.1, ::1, localhost)";
   const problemOfLinger = lingerProblem(lingerMs, lingerMaxMs);
-  if (problemOfLinger !== undefined) return `lingerMs: ${problemOfLinger}`;
-  for (const [name, value] of Object.entries({ keepAliveMs, lingerMaxMs, pathPatienceMs, ...limits })) {
-    if (!isMilliseconds(value)) return `${name}: expected 1 to ${numberMax}, got ${value}`;
-  }
-  return undefined;
+  return problemOfLinger === undefined ? undefined : `lingerMs: ${problemOfLinger}`;
 };
+
+/** Asks each option's own schema; an option in another form than a file's is checked where it is made. */
+const problemsOfValues = (options: GatewayOptions): ReadonlyArray<string> =>
+  entries.flatMap((entry) => {
+    const value = entry.apart || entry.read !== undefined ? undefined : valueAt(options, entry.path);
+    const read = value === undefined ? undefined : readValue(entry, value);
+    if (read === undefined || Result.isSuccess(read)) return [];
+    return read.failure.map(({ message, path }) => `${entry.name}${path.slice(1)}: ${message}`);
+  });
 
 /** What is wrong with how long a run outlives its client; 0 is off. */
 const lingerProblem = (ms: number, max: number): string | undefined =>
   Number.isInteger(ms) && ms >= 0 && ms <= max ? undefined : `expected 0 to ${max} (lingerMaxMs), got ${ms}`;
-
-/** Times and limits are whole numbers. */
-const isMilliseconds = (value: number): boolean => Number.isInteger(value) && value >= 1 && value <= numberMax;
 
 const problemOfNames = ({ named = [], token, tokens = [] }: GatewayOptions): string | undefined => {
   const strange = named.find(({ name }) => !isUpstreamName(name));
@@ -428,8 +252,5 @@ const noCredential = { headers: [] };
 
 const repeated = (names: ReadonlyArray<string>): string | undefined =>
   names.find((name, at) => names.indexOf(name) !== at);
-
-/** Largest delay that a timer takes, in milliseconds, and more bytes than any limit here means. */
-export const numberMax = 2_147_483_647;
 
 const isLocal = (host: string): boolean => host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);

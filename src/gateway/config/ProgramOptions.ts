@@ -2,37 +2,15 @@
  * Describes the options of a whole gateway program: of its server, its store, its questions, its log and its processes.
  */
 import { availableParallelism } from "node:os";
-import type { Prices } from "../../domain/Prices.ts";
-import { type Kept, retentionOf } from "../../recorder/retention/Retention.ts";
+import { retentionOf } from "../../recorder/retention/Retention.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
 import { inMemory, isServer } from "../../recorder/store/RunStore.ts";
-import { type GatewayOptions, limitsDefault } from "./GatewayOptions.ts";
+import type { GatewayOptions } from "./GatewayOptions.ts";
+import type { Given } from "./Option.ts";
+import { limitsDefault, type program, workersMax } from "./Options.ts";
 
-/** A gateway, and what stands behind it. */
-export interface ProgramOptions extends GatewayOptions, Kept {
-  /** `memory`, an SQLite file, or `postgres://…`; left out the one that the commands read. */
-  readonly db?: string;
-  /** `fail` (default): no person is asked, and what is uncertain stops. `hold`: the client waits for an answer. */
-  readonly onQuestion?: "fail" | "hold";
-  /** A question takes its default after so many milliseconds. */
-  readonly holdMs?: number;
-  /** Lease of this process in the database, in milliseconds: so long after its death its runs are recovered. */
-  readonly leaseMs?: number;
-  /**
-   * Whether a client may come back to any gateway over the same PostgreSQL: what a lingering run's client is sent is logged there for as
-   * long as the run lingers, sealed with a key of the client's own. Off by default.
-   */
-  readonly deliveryLog?: boolean;
-  /** What models cost, by name or by its beginning with `*` behind: for the page and for metrics. */
-  readonly prices?: Prices;
-  /** How a line of the log is written; `text` by default. */
-  readonly logFormat?: "text" | "json";
-  /** How many processes serve; 1 by default, and as many as this machine has cores by `auto`. Only `serve` starts them. */
-  readonly workers?: number | "auto";
-}
-
-/** Most processes that serve: more than the cores of any machine that has one port. */
-export const workersMax = 128;
+/** A gateway, and what stands behind it, which Options.ts describes. Only `serve` starts several processes. */
+export interface ProgramOptions extends GatewayOptions, Given<typeof program> {}
 
 /** How many processes serve. */
 export const workersOf = ({ workers = 1 }: ProgramOptions): number =>

@@ -6,7 +6,7 @@ import type { ServerResponse } from "node:http";
 import { Clock, Effect } from "effect";
 import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
 import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
-import type { UpstreamName } from "../config/GatewayOptions.ts";
+import type { UpstreamName } from "../config/Options.ts";
 import type { Access } from "../log/AccessRecord.ts";
 import type { Refused } from "../routing/Admission.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";

@@ -3,7 +3,7 @@
  */
 import { Context, Effect, Schema } from "effect";
 import { classify } from "../../failure/FailureClassifier.ts";
-import type { UpstreamName } from "../config/GatewayOptions.ts";
+import type { UpstreamName } from "../config/Options.ts";
 import { passedHeader } from "../config/OwnHeaders.ts";
 import {
   askAgain,

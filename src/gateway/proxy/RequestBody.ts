@@ -5,7 +5,7 @@
 import type { IncomingMessage } from "node:http";
 import { Clock, Effect, Schema, Scope, Semaphore } from "effect";
 import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
-import type { GatewayLimits } from "../config/GatewayOptions.ts";
+import type { GatewayLimits } from "../config/Options.ts";
 import { type Holder, Shares } from "../limits/Shares.ts";
 import { type Bytes, decodedBody } from "../upstream/ContentDecoding.ts";
 import { GatheredBody, joined } from "./GatheredBody.ts";

@@ -22,7 +22,7 @@ import {
   sentenceOf,
 } from "../clients/GivenUp.ts";
 import type { Manner } from "../clients/Manner.ts";
-import type { UpstreamName } from "../config/GatewayOptions.ts";
+import type { UpstreamName } from "../config/Options.ts";
 import { askAgain, isOutOfDescriptors, outOfDescriptors, reportOutOfDescriptors } from "../limits/Descriptors.ts";
 import type { Refused } from "../routing/Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";

@@ -10,7 +10,7 @@ import { label } from "../../domain/Limits.ts";
 import { protocols } from "../../provider/Protocols.ts";
 import type { KnownBody } from "../body/BodyOutline.ts";
 import { type CondensedBody, filled } from "../body/CondensedBody.ts";
-import type { UpstreamName, Upstreams } from "../config/GatewayOptions.ts";
+import type { UpstreamName, Upstreams } from "../config/Options.ts";
 import type { RouteSettings } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { namedRouteOf } from "../routing/NamedRoute.ts";

@@ -7,7 +7,7 @@
  */
 import { type RelayHeaders, readAddress } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
-import type { UpstreamName, Upstreams } from "../config/GatewayOptions.ts";
+import type { UpstreamName, Upstreams } from "../config/Options.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Refused } from "./Admission.ts";
 import { isUpstream, nowhere, type Route, type Unrouted, urlOf } from "./Route.ts";

@@ -6,7 +6,7 @@ import { Redacted } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { dropOldest } from "../../domain/Limits.ts";
 import { isCredentialName } from "../config/CredentialNames.ts";
-import type { UpstreamName } from "../config/GatewayOptions.ts";
+import type { UpstreamName } from "../config/Options.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { endToEnd } from "../upstream/Headers.ts";
 import { holdsKey, ownerOf } from "./Vendor.ts";

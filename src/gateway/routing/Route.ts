@@ -3,7 +3,7 @@
  * credential goes to its own vendor's upstream or to none.
  */
 import { type RelayAddress, type RelayHeaders, readAddress } from "../../adapters/relay/RelayTransport.ts";
-import type { UpstreamName, Upstreams } from "../config/GatewayOptions.ts";
+import type { UpstreamName, Upstreams } from "../config/Options.ts";
 import type { Refused } from "./Admission.ts";
 import {
   claimOf,

@@ -6,7 +6,7 @@
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { dropOldest } from "../../domain/Limits.ts";
-import type { UpstreamName } from "../config/GatewayOptions.ts";
+import type { UpstreamName } from "../config/Options.ts";
 import { tokenHeader } from "../config/OwnHeaders.ts";
 
 /** Vendors that no upstream of a gateway is named after. */

@@ -3,7 +3,8 @@
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { Derived } from "../config/Derived.ts";
-import type { GatewaySettings, UpstreamName } from "../config/GatewayOptions.ts";
+import type { GatewaySettings } from "../config/GatewayOptions.ts";
+import type { UpstreamName } from "../config/Options.ts";
 import { continueTextHeader, groupHeader, revealHeader, wordsOf } from "../config/OwnHeaders.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Address } from "./Address.ts";

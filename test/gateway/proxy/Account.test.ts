@@ -2,7 +2,7 @@
 import { gzipSync } from "node:zlib";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Redacted } from "effect";
-import type { GatewayToken } from "../../../src/gateway/config/GatewayOptions.ts";
+import type { GatewayToken } from "../../../src/gateway/config/Options.ts";
 import type { UpstreamSettings } from "../../../src/gateway/config/UpstreamSettings.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { bodies, front, paths, protocols, send } from "../GatewayCases.ts";

@@ -2,6 +2,7 @@
 import { request as httpRequest } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Fiber, Redacted } from "effect";
+import { PathPatienceMs } from "../../../src/gateway/Gateway.ts";
 import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
 import { type PathStatus, Paths } from "../../../src/paths/Paths.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
@@ -75,7 +76,7 @@ describe("Gateway, a provider that goes away", () => {
 
     it.live(`is told to a ${protocol} request that does not stream, in that protocol's shape, to come again`, () =>
       Effect.gen(function* () {
-        const world = yield* gated(undefined, { pathPatienceMs: 50 });
+        const world = yield* Effect.provideService(gated(undefined), PathPatienceMs, 50);
         yield* world.gate.close;
         const got = yield* unstreamed(world.url, protocol);
         assert.deepStrictEqual([got.status, got.headers["retry-after"]], [503, "5"]);

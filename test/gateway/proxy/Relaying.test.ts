@@ -53,7 +53,7 @@ describe("Gateway, what it recovers", () => {
     it.live(`tells a ${protocol} client of a break in its own protocol's words where it is configured for it`, () =>
       Effect.gen(function* () {
         const script = { answers: [{ content: [{ text: 5 }], break: { kind: "rst", at: "terminal" } }] } as const;
-        const { url } = yield* fronted(script, { onBreak: "error_event" });
+        const { url } = yield* fronted(script, { onBreak: "tell" });
         const got = yield* post(url, protocol);
         assert.isTrue(got.broken, "an error event is no terminal marker: the body breaks all the same");
         const decoder = Decoder.make(decoders.get(protocol));

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import type { RelayHeaders } from "../../../src/adapters/relay/RelayTransport.ts";
-import { type Upstreams, upstreamsDefault } from "../../../src/gateway/config/GatewayOptions.ts";
+import { type Upstreams, upstreamsDefault } from "../../../src/gateway/config/Options.ts";
 import { routeOf } from "../../../src/gateway/routing/Route.ts";
 import { isPrivate, ownerOf } from "../../../src/gateway/routing/Vendor.ts";
 

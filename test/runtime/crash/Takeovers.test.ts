@@ -46,7 +46,7 @@ const bench = (answer: Choice | "parked" = "parked") =>
     const resume = Effect.forkChild(S.watch(processor.takeUp("r", { request, transcript: "t" })), {
       startImmediately: true,
     });
-    const goOn = (by: "takeUp" | "resume") => S.watch(processor[by]("r", { request, transcript: "t" }));
+    const goOn = S.watch(processor.takeUp("r", { request, transcript: "t" }));
     return {
       memory,
       store,
@@ -194,23 +194,22 @@ describe("An answer that is given while the store is away", () => {
   );
 });
 
-describe("resume, the first name of takeUp", () => {
-  for (const by of ["takeUp", "resume"] as const)
-    it.effect(`carries out the answer to a parked run: ${by}`, () =>
-      Effect.gen(function* () {
-        const it = yield* bench();
-        yield* Fiber.join(yield* it.begin);
-        yield* it.memory.answer({ run_id: "r", revision: 1, choice: "retry", by: "person" });
-        const { lines } = yield* it.goOn(by);
-        assert.deepStrictEqual(lines, [
-          "answer retry",
-          "discard 1 after 0",
-          "attempt 2 replay",
-          "b",
-          "done",
-          "completed",
-        ]);
-        assert.strictEqual((yield* it.record)?.state, "ended");
-      }).pipe(Effect.scoped),
-    );
+describe("takeUp", () => {
+  it.effect("carries out the answer to a parked run", () =>
+    Effect.gen(function* () {
+      const it = yield* bench();
+      yield* Fiber.join(yield* it.begin);
+      yield* it.memory.answer({ run_id: "r", revision: 1, choice: "retry", by: "person" });
+      const { lines } = yield* it.goOn;
+      assert.deepStrictEqual(lines, [
+        "answer retry",
+        "discard 1 after 0",
+        "attempt 2 replay",
+        "b",
+        "done",
+        "completed",
+      ]);
+      assert.strictEqual((yield* it.record)?.state, "ended");
+    }).pipe(Effect.scoped),
+  );
 });

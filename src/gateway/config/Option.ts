@@ -1,0 +1,270 @@
+/**
+ * Makes the entries of the table of options (Options.ts). An entry is all that is known of one option: its type, default, flag, variable, key in the
+ * configuration file, checks, description and docs are read from it.
+ */
+import { Result, Schema } from "effect";
+import { type ConfigProblem, problemsOf } from "./ConfigProblem.ts";
+
+declare const valueType: unique symbol;
+
+/** How a flag or a variable gives an option: words are the choices, `list` is split at commas, `pairs` are `NAME=VALUE` and may be repeated. */
+export type Form =
+  | "integer"
+  | "integer_or_word"
+  | "text"
+  | "list"
+  | "on_off"
+  | "switch"
+  | "secret"
+  | "pairs"
+  | "none"
+  | ReadonlyArray<string>;
+
+/** What an entry may say besides its description. */
+export interface About<D = unknown> {
+  readonly default?: D;
+  readonly unit?: "bytes" | "ms";
+  /** Its key in the configuration file; left out, it follows from the name, and `false` is none. */
+  readonly key?: string | false;
+  /** Its flag, without `--`; left out, it follows from the name, and `false` is none. */
+  readonly flag?: string | false;
+  /** It is read at the start only; `on_or_off`: having it or not is. */
+  readonly restart?: true | "on_or_off";
+  /** Where its default comes from. */
+  readonly from?: string;
+}
+
+/** An entry. `A` is the type of the option, `D` of its default. */
+export interface Option<A = unknown, D = unknown> extends Omit<About, "default"> {
+  readonly [valueType]?: A;
+  readonly description: string;
+  readonly default: D;
+  readonly form: Form;
+  /** What a file or a flag may say. */
+  readonly schema: Schema.Codec<unknown, unknown>;
+  /** Makes the option of what its schema has read; left out, they are the same. */
+  readonly read?: (value: unknown) => A;
+}
+
+/** An option whose value names files, variables or other options, or that the gateway's settings hold in another form. */
+export interface ApartOption<A> extends Option<A, undefined> {
+  readonly apart: true;
+}
+
+/** The type of an option. */
+export type ValueOf<O> = O extends { readonly [valueType]?: infer A } ? Exclude<A, undefined> : never;
+
+/** Options as they are given: each may be left out. */
+export type Given<T> = { readonly [K in keyof T]?: ValueOf<T[K]> };
+
+/** Options with their defaults. */
+export type Filled<T> = {
+  readonly [K in keyof T as T[K] extends { readonly apart: true } ? never : K]: T[K] extends {
+    readonly default: infer D;
+  }
+    ? undefined extends D
+      ? ValueOf<T[K]> | undefined
+      : ValueOf<T[K]>
+    : never;
+};
+
+/** Largest delay that a timer takes, in milliseconds, and more bytes than any limit here means. */
+export const numberMax = 2_147_483_647;
+
+const restarts: Readonly<Record<string, string>> = {
+  true: "Read at the start only",
+  on_or_off: "Having it or not is read at the start only",
+};
+
+const made = <A, D>(form: Form, description: string, schema: Schema.Codec<unknown, unknown>, about: About<D>) => {
+  const unit = about.unit === undefined ? "" : `, in ${about.unit}`;
+  const restart = about.restart === undefined ? "" : `. ${restarts[String(about.restart)]}`;
+  const entry: Option<A, D> = {
+    ...about,
+    description: `${description}${unit}`,
+    // A default that was left out is undefined, which is what `D` is then.
+    default: about.default as D,
+    form,
+    schema: schema.annotate({
+      description: `${description}${unit}${restart}`,
+      ...(about.default === undefined ? {} : { default: about.default }),
+    }),
+  };
+  return entry;
+};
+
+/** A whole number, as a schema. */
+export const wholeNumber = (minimum: number, maximum: number, message?: string) =>
+  Schema.Finite.check(
+    Schema.makeFilter(
+      (value: number) =>
+        (Number.isInteger(value) && value >= minimum && value <= maximum) ||
+        (message ?? `expected ${minimum} to ${maximum}, got ${value}`),
+      { toJsonSchema: () => ({ type: "integer", minimum, maximum }) },
+    ),
+  );
+
+/** A word, or a whole number. */
+const orWholeNumber = (word: string, minimum: number, maximum: number, message: string) =>
+  Schema.Union([Schema.Literal(word), wholeNumber(minimum, maximum, message)]).annotate({ message });
+
+/** A whole number. */
+export const integer = <const D extends number | undefined = undefined>(
+  description: string,
+  about: About<D> & { readonly min?: number; readonly max?: number } = {},
+): Option<number, D> => {
+  const { max = numberMax, min = 1, ...rest } = about;
+  return made<number, D>("integer", description, wholeNumber(min, max), rest);
+};
+
+/** A limit of the gateway: it has a default, and a source of that. */
+export const limit = (
+  description: string,
+  byDefault: number,
+  about: About<number> & { readonly from: string },
+): Option<number, number> => integer(description, { ...about, default: byDefault });
+
+/** A whole number, or a word in its place. */
+export const integerOr = <W extends string, const D extends number | W | undefined = undefined>(
+  word: W,
+  description: string,
+  expected: string,
+  about: About<D> & { readonly min: number; readonly max?: number },
+): Option<number | W, D> => {
+  const { max = numberMax, min, ...rest } = about;
+  return made("integer_or_word", description, orWholeNumber(word, min, max, expected), rest);
+};
+
+/** The time of a clock in milliseconds, which a file and a flag switch off by `off` and a program by `false`. */
+export const clock = (description: string): Option<number | false, undefined> => ({
+  ...made<number | false, undefined>(
+    "integer_or_word",
+    description,
+    orWholeNumber("off", 1, numberMax, `expected whole milliseconds from 1 to ${numberMax}, or "off"`),
+    { unit: "ms", flag: false },
+  ),
+  read: (value) => (typeof value === "number" ? value : false),
+});
+
+/** One of several words. */
+export const words = <const W extends string, const D extends W | undefined = undefined>(
+  description: string,
+  choices: ReadonlyArray<W>,
+  about: About<D> = {},
+): Option<W, D> => made<W, D>(choices, description, Schema.Literals(choices), about);
+
+/** A text that is not empty. */
+export const text = <const D extends string | undefined = undefined>(
+  description: string,
+  about: About<D> & { readonly schema?: Schema.Codec<string> } = {},
+): Option<string, D> => {
+  const { schema = Schema.String.check(Schema.isMinLength(1)), ...rest } = about;
+  return made<string, D>("text", description, schema, rest);
+};
+
+/** Yes or no; as a flag `on` or `off`, or the flag alone. */
+export const yesOrNo = (
+  description: string,
+  form: "on_off" | "switch",
+  about: About<boolean> & { readonly default: boolean },
+): Option<boolean, boolean> => made<boolean, boolean>(form, description, Schema.Boolean, about);
+
+/** Any other shape. */
+export const shaped = <A, const D extends A | undefined = undefined>(
+  form: Form,
+  description: string,
+  schema: Schema.Codec<A, unknown>,
+  about: About<D> = {},
+): Option<A, D> => made<A, D>(form, description, schema, about);
+
+/** An option that is more than what its schema has read. */
+export const apart =
+  <A>() =>
+  (
+    form: Form,
+    description: string,
+    schema: Schema.Codec<unknown, unknown>,
+    about: About<undefined>,
+  ): ApartOption<A> => ({
+    ...made<A, undefined>(form, description, schema, about),
+    apart: true,
+  });
+
+/** An entry with its names. */
+export interface Entry extends Omit<Option, "flag" | "key"> {
+  /** It stands in errors and in the log. */
+  readonly name: string;
+  /** Its place among the options. */
+  readonly path: readonly [name: string, inner?: string];
+  /** Its place in the configuration file. */
+  readonly key: readonly [name: string, inner?: string] | undefined;
+  /** Without `--`. */
+  readonly flag: string | undefined;
+  readonly variable: string | undefined;
+  /** The gateway's settings do not hold it as it is given. */
+  readonly apart: boolean;
+}
+
+/**
+ * The entries of a table with their names.
+ *
+ * @param group the name under which the options and the file have all of them
+ */
+export const entriesOf = (
+  table: Readonly<Record<string, Option & { readonly apart?: true }>>,
+  group?: string,
+): ReadonlyArray<Entry> =>
+  Object.entries(table).map(([name, option]) => {
+    const word = name.replace(/[A-Z]/g, (it) => `_${it.toLowerCase()}`);
+    const flag = option.form === "none" ? false : (option.flag ?? word.replaceAll("_", "-"));
+    const [outer = word, inner] = group === undefined ? (option.key || word).split(".") : [group, word];
+    return {
+      ...option,
+      name,
+      path: group === undefined ? [name] : [group, name],
+      key: option.key === false ? undefined : inner === undefined ? [outer] : [outer, inner],
+      flag: flag === false ? undefined : flag,
+      variable: flag === false ? undefined : `STREAM_RECOVERY_${flag.toUpperCase().replaceAll("-", "_")}`,
+      apart: option.apart === true,
+    };
+  });
+
+/** Anything with parts. */
+type Parts = Readonly<Record<string, unknown>>;
+
+/** Whether it has parts that may be given one by one: a secret or a list has none. */
+export const isParts = (value: unknown): value is Parts =>
+  typeof value === "object" && value !== null && [Object.prototype, null].includes(Object.getPrototypeOf(value));
+
+/** What stands at a place. */
+export const valueAt = (within: object, [name, inner]: Entry["path"]): unknown => {
+  const value: unknown = Reflect.get(within, name);
+  if (inner === undefined) return value;
+  return isParts(value) ? value[inner] : undefined;
+};
+
+/** The same options with another value at a place; undefined takes it away. */
+export const withValue = <T extends object>(options: T, [name, inner]: Entry["path"], value: unknown): T => {
+  if (inner !== undefined) {
+    const group = valueAt(options, [name]);
+    const parts = withValue(isParts(group) ? group : {}, [inner], value);
+    return withValue(options, [name], Object.keys(parts).length === 0 ? undefined : parts);
+  }
+  const { [name]: _, ...others }: Parts = Object.fromEntries(Object.entries(options));
+  const made: unknown = value === undefined ? others : { ...others, [name]: value };
+  // The value belongs there: the schema of its option has read it.
+  return made as T;
+};
+
+/** All that is wrong is found, and a key that there is not is wrong. */
+export const parsing = { errors: "all", onExcessProperty: "error" } as const;
+
+/** What an option is that a file or a flag has said, or what is wrong with that. */
+export const readValue = (
+  { read = (value) => value, schema }: Pick<Entry, "read" | "schema">,
+  said: unknown,
+): Result.Result<unknown, ReadonlyArray<ConfigProblem>> =>
+  Result.mapBoth(Schema.decodeUnknownResult(schema, parsing)(said), {
+    onSuccess: read,
+    onFailure: (error) => problemsOf(error),
+  });
