@@ -356,7 +356,7 @@ export const gatewayEntries: ReadonlyArray<Entry> = [
 ];
 
 /** All options. */
-export const entries: ReadonlyArray<Entry> = [...entriesOf(program), ...gatewayEntries];
+export const entries: ReadonlyArray<Entry> = [...gatewayEntries, ...entriesOf(program)];
 
 /** The defaults of a table, by the names of its options. */
 export const defaultsOf = <T extends Readonly<Record<string, Option>>>(table: T): Filled<T> =>
