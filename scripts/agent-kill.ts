@@ -156,7 +156,8 @@ const lifeOf = (args: ReadonlyArray<string>, evidence: Evidence, afterMs: number
       return true;
     }
     // A turn that was stopped has an end too.
-    if (inTime.value !== 0 && inTime.value !== 1) yield* Effect.die(new Error(`exit code ${inTime.value}: ${printed}`));
+    if (inTime.value !== 0 && inTime.value !== 1)
+      return yield* Effect.die(new Error(`exit code ${inTime.value}: ${printed}`));
     return false;
   });
 

@@ -4,7 +4,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, unwatchFile, watchFile } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NodeServices } from "@effect/platform-node";
+import * as NodeServices from "@effect/platform-node/NodeServices";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as Tools from "../../docs/examples/agent/Tools.ts";

@@ -31,6 +31,7 @@ class ToolFailed extends Schema.TaggedError<ToolFailed>()("ToolFailed", {
   message: Schema.String,
 }) {}
 
+const unknown = () => Effect.succeed("unknown" as const);
 const tool = <I, E extends { readonly message: string }>(definition: {
   readonly name: string;
   readonly description: string;
@@ -39,19 +40,13 @@ const tool = <I, E extends { readonly message: string }>(definition: {
   readonly run: (input: I) => Effect.Effect<string, E>;
   readonly verify?: (input: I) => Effect.Effect<Verdict, E>;
 }): Tool => {
-  const { description, effect, input, name, run, verify } = definition;
+  const { description, effect, input, name, run, verify = unknown } = definition;
   const decode = Schema.decodeEffect(Schema.fromJsonString(input));
   return {
     ...{ name, description, effect },
     parameters: Schema.toJsonSchemaDocument(input).schema,
     run: (text) => Effect.flatMap(decode(text), run),
-    verify: (text) =>
-      verify === undefined
-        ? Effect.succeed("unknown")
-        : decode(text).pipe(
-            Effect.flatMap(verify),
-            Effect.orElseSucceed(() => "unknown" as const),
-          ),
+    verify: (text) => Effect.catch(Effect.flatMap(decode(text), verify), unknown),
   };
 };
 
