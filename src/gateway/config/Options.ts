@@ -112,9 +112,9 @@ export const budget = {
   ),
 } satisfies Record<keyof Budget, Option>;
 
-const address = (name: string, of: string, byDefault: string) => ({
+const address = (name: string, of: string, byDefault: string): Option<string, string> & { readonly apart: true } => ({
   ...text(`Where requests for ${of} go`, { key: false, flag: `${name}-url`, default: byDefault }),
-  apart: true as const,
+  apart: true,
 });
 
 /** Addresses of the three upstreams that need no prefix. */
