@@ -50,6 +50,7 @@ export const stepsOf = (
       passes: [0],
       page: { path: "docs/agents.md", marker: "<!-- agents -->", compared: "rows" },
     },
+    { name: "seam", minutes: 3, args: ["scripts/seam.ts", "--breaks", "10000"], passes: [0] },
     { name: "kill", minutes: 3, args: ["scripts/kill.ts"], passes: [0] },
     { name: "outage", minutes: 5, args: ["scripts/outage/index.ts"], passes: [0] },
     ...(checkouts.length === 0

@@ -1,13 +1,13 @@
-/** Simulation.test.ts over 10,000 breaks, with the bars on what is whole, refused and paid again. */
+/** Simulation.test.ts over more breaks, with the bars on what is whole, refused and paid again. `npm run release-check` plays 10,000. */
 import { assert, describe, it } from "@effect/vitest";
 import { baseSeed, playBreaks } from "./model/Campaign.ts";
 import { barsOf, tableOf } from "./model/Table.ts";
 
-const breaks = 10_000;
+const breaks = 2_500;
 const seed = baseSeed + 1_000;
 
 describe("a campaign of seams", () => {
-  it(`${breaks} breaks from seed ${seed}: the bars hold`, { timeout: 900_000 }, () => {
+  it(`${breaks} breaks from seed ${seed}: the bars hold`, () => {
     const report = playBreaks(breaks, seed);
     const bars = barsOf(report);
     const told = tableOf(report);

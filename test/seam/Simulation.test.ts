@@ -1,6 +1,6 @@
 /**
  * Goes on with texts that break at any character, in every honest way and in the ways of models that do not do as they are asked.
- * The long suite plays 10,000 breaks (Campaign.test.ts), and `npm run seam` as many as one likes.
+ * The long suite plays 2,500 breaks (Campaign.test.ts), and `npm run seam` as many as one likes.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { baseSeed, playBreaks } from "./model/Campaign.ts";
