@@ -125,6 +125,8 @@ export const suiteOf = (suite: "quick" | "long" | "postgres" | "all"): ViteUserC
       // Two cores is the smallest machine this runs on; real sockets want a core to themselves. With three files of the long suite at a time
       // a response of the fault matrix that waits came later than its clock.
       maxWorkers: 2,
+      // Tests that mostly wait, for example for a retry, stand in `describe.concurrent`.
+      maxConcurrency: 10,
       reporters: report === undefined ? [reporter] : [reporter, ["json", { outputFile: report }]],
     },
   };

@@ -76,7 +76,7 @@ const isGood = (got: Got, attempts: number): void => {
   assert.strictEqual(got.headers["x-recovery-attempts"], String(attempts));
 };
 
-describe("a response that does not stream", () => {
+describe.concurrent("a response that does not stream", () => {
   for (const { examples, name } of rows)
     for (const { answer, named } of faults)
       it.live(`is asked for again after ${named}: ${name}`, () =>

@@ -46,7 +46,7 @@ const messageOf = ({ text }: Got): string => String(JSON.parse(text).error.messa
 const agents = { unknown: {}, codex: { "user-agent": "codex_exec/0.169.0 (x)", originator: "codex_exec" } };
 
 for (const protocol of protocols)
-  describe(`the words of ${protocol}`, () => {
+  describe.concurrent(`the words of ${protocol}`, () => {
     for (const [name, headers] of Object.entries(agents))
       it.live(`name the type and the title of a page under status 200, to a client that is ${name}`, () =>
         Effect.gen(function* () {

@@ -64,7 +64,7 @@ const errorOf = (refreshCredentials: RefreshCredentials, answers: ReadonlyArray<
     return { error, seen };
   });
 
-describe("the fetch below recoveringFetch", () => {
+describe.concurrent("the fetch below recoveringFetch", () => {
   it.live("gets a Headers that it can read and write", () =>
     Effect.gen(function* () {
       const { post, server } = yield* setup(
@@ -125,7 +125,7 @@ describe("the fetch below recoveringFetch", () => {
   );
 });
 
-describe("refreshCredentials", () => {
+describe.concurrent("refreshCredentials", () => {
   it.live("gives every repeat its credentials, and leaves the first request and other headers alone", () =>
     Effect.gen(function* () {
       const asked: Array<string | null> = [];

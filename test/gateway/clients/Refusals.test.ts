@@ -72,7 +72,7 @@ const messageOf = ({ text }: Got): string => JSON.parse(text).error.message;
 const pi =
   /overloaded|provider.?returned.?error|rate.?limit|too many requests|429|500|502|503|504|service.?unavailable|server.?error|internal.?error|network.?error|connection.?error|timed? out|timeout|terminated|retry delay/i;
 
-describe("a refusal that stays", () => {
+describe.concurrent("a refusal that stays", () => {
   for (const protocol of protocols) {
     for (const stream of [true, false]) {
       it.live(`is quoted to a client with a row, ${protocol}, stream ${stream}`, () =>
@@ -105,7 +105,7 @@ describe("a refusal that stays", () => {
         Effect.gen(function* () {
           const seen: Array<IncomingHttpHeaders> = [];
           const { url } = yield* front(yield* serverOf(refusing(protocol, seen)), { budget });
-          for (const age of [undefined, "0"]) {
+          for (const isRepeat of [false, true]) {
             const got = yield* asks(url, protocol, "unknown", stream);
             assert.strictEqual(got.status, protocol === "anthropic-messages" ? 529 : 429);
             assert.deepStrictEqual(JSON.parse(got.text), errors[protocol](message.replace(secret, "[redacted]")));
@@ -115,7 +115,7 @@ describe("a refusal that stays", () => {
               { cookie, hop, own, retry },
               { cookie: undefined, hop: undefined, own: "theirs", retry: "false" },
             );
-            assert.strictEqual(got.headers["x-recovery-age"], age);
+            assert.match(String(got.headers["x-recovery-age"]), isRepeat ? /^\d+$/ : /^undefined$/);
           }
           assert.lengthOf(seen, 2, "a repeat was sent");
         }),

@@ -143,7 +143,7 @@ const once = { asked: 1, good: false, status: 200, broken: false };
 
 for (const protocol of protocols)
   for (const streams of [true, false])
-    describe(`${protocol}, ${streams ? "a stream" : "a document"}`, () => {
+    describe.concurrent(`${protocol}, ${streams ? "a stream" : "a document"}`, () => {
       const form = forms[protocol];
 
       it.live("with nothing in it and a few output tokens is asked for again, and its client sees only the other", () =>
@@ -193,7 +193,7 @@ const wordless: ReadonlyArray<readonly [words: string, ProtocolId, object]> = [
   ["a picture", "google-gemini", { inlineData: { mimeType: "image/png", data: "AAAA" } }],
 ];
 
-describe("What has no words is not nothing, also where its provider tells no tokens", () => {
+describe.concurrent("What has no words is not nothing, also where its provider tells no tokens", () => {
   for (const [words, protocol, says] of wordless)
     for (const streams of [true, false])
       it.live(`${words} of ${protocol}, ${streams ? "in a stream" : "in a document"}, is handed on`, () =>
@@ -236,7 +236,7 @@ const thoughts: ReadonlyArray<readonly [words: string, ProtocolId, object]> = [
   ["a thought without its words", "google-gemini", { text: "", thought: true }],
 ];
 
-describe("Thoughts alone are no answer", () => {
+describe.concurrent("Thoughts alone are no answer", () => {
   for (const [words, protocol, says] of thoughts)
     for (const streams of [true, false])
       it.live(`${words} of ${protocol}, ${streams ? "in a stream" : "in a document"}, is asked for once more`, () =>
@@ -247,7 +247,7 @@ describe("Thoughts alone are no answer", () => {
       );
 });
 
-describe("A response with nothing in it that stays so", () => {
+describe.concurrent("A response with nothing in it that stays so", () => {
   it.live("reaches its client after one retry: a model that has nothing to say ends no turn with an error", () =>
     Effect.gen(function* () {
       let asked = 0;

@@ -22,7 +22,7 @@ const textOf = async (body: string): Promise<string> => {
   return text;
 };
 
-describe("a stream of CRLF lines that breaks between CR and LF", () => {
+describe.concurrent("a stream of CRLF lines that breaks between CR and LF", () => {
   for (const protocol of protocols.ids)
     for (const cut of [-1, 0])
       it.live(`${protocol}: is gone on with behind ${cut === 0 ? "a whole line end" : "the half of one"}`, () =>
@@ -48,7 +48,7 @@ describe("a stream of CRLF lines that breaks between CR and LF", () => {
       );
 });
 
-describe("a stream that ends cleanly before the line ends of its last event", () => {
+describe.concurrent("a stream that ends cleanly before the line ends of its last event", () => {
   for (const protocol of protocols.ids)
     for (const nl of ["\n", "\r\n", "\r"])
       it.live(`${protocol}, ${JSON.stringify(nl)}: is gone on with behind that event, and not inside of it`, () =>

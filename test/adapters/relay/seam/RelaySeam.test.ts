@@ -38,7 +38,7 @@ const dishonest: ReadonlyArray<readonly [name: string, said: (quote: string) => 
   ["stops inside the quote", (quote) => ({ text: quote.slice(0, 12) })],
 ];
 
-describe("a response that breaks behind shown text", () => {
+describe.concurrent("a response that breaks behind shown text", () => {
   for (const protocol of ids) {
     const events = written(protocol, answer, { number: 1, piece: 7 });
     const whole = readAs(protocol, events.join(""));
