@@ -10,7 +10,7 @@ const reset = (at: "before_head" | "after_head") => ({ content: [{ text: 3 }], b
 const whole = { content: [{ text: 3 }] } as const;
 const tags = (events: ReadonlyArray<{ readonly _tag: string }>) => events.map((event) => event._tag);
 
-describe("recoveringFetch", () => {
+describe.concurrent("recoveringFetch", () => {
   for (const protocol of protocols) {
     it.live(`hands a healthy ${protocol} answer on byte for byte, with its own head`, () =>
       Effect.gen(function* () {
@@ -98,7 +98,7 @@ describe("recoveringFetch", () => {
   }
 });
 
-describe("recoveringFetch's answer to a failure before the response", () => {
+describe.concurrent("recoveringFetch's answer to a failure before the response", () => {
   it.live("is the provider's own, with run, attempts and rule", () =>
     Effect.gen(function* () {
       const refusal: Partial<Answer> = {
@@ -158,7 +158,7 @@ describe("recoveringFetch's answer to a failure before the response", () => {
   );
 });
 
-describe("recoveringFetch and requests that are no streams", () => {
+describe.concurrent("recoveringFetch and requests that are no streams", () => {
   const document = { id: "1", choices: [{ index: 0, finish_reason: "stop", message: { content: "hi" } }] };
   const asked = JSON.stringify({ model: "m", messages: [] });
 
@@ -211,7 +211,7 @@ describe("recoveringFetch and requests that are no streams", () => {
   );
 });
 
-describe("recoveringFetch's call", () => {
+describe.concurrent("recoveringFetch's call", () => {
   const text = JSON.stringify(bodies["openai-chat"]);
   const forms: ReadonlyArray<readonly [string, () => RequestInit]> = [
     ["text", () => ({ body: text })],
@@ -291,7 +291,7 @@ describe("recoveringFetch's call", () => {
   );
 });
 
-describe("recoveringFetch in an application", () => {
+describe.concurrent("recoveringFetch in an application", () => {
   it.live("runs on a processor that it is given, and leaves it open", () =>
     Effect.gen(function* () {
       const runtime = ManagedRuntime.make(StreamProcessor.layerDefault);

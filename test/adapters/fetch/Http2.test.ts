@@ -158,7 +158,7 @@ const goaways: Readonly<Record<string, { readonly code: number; readonly last: (
 };
 
 for (const [name, transport] of Object.entries(transports))
-  describe(`recoveringFetch over HTTP/2 by ${name}`, () => {
+  describe.concurrent(`recoveringFetch over HTTP/2 by ${name}`, () => {
     for (const [code, [title, isRetryable]] of codes.entries()) {
       const again = isRetryable ? "is asked for again" : "fails, because another try cannot help";
 

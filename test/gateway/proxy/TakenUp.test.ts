@@ -45,7 +45,7 @@ const played = (answers: Played, more: GatewayProgram = {}, sent: object = { bac
 
 const readOn = ["POST /v1/responses", "GET /v1/responses/resp_r1"];
 
-describe("A background response that breaks is read on", () => {
+describe.concurrent("A background response that breaks is read on", () => {
   for (const reveal of ["live", "on_complete"] as const) {
     it.live(`cut after each of its ${all.length} events, its client in ${reveal} sees every event once and whole`, () =>
       Effect.gen(function* () {
@@ -95,7 +95,7 @@ describe("A background response that breaks is read on", () => {
   );
 });
 
-describe("A cursor that is refused is decided again without it", () => {
+describe.concurrent("A cursor that is refused is decided again without it", () => {
   const json = { raw: '{"id":"resp_r1","status":"completed"}', headers: { "content-type": "application/json" } };
   const refusals = [
     ["404", { status: 404 }],
@@ -120,7 +120,7 @@ describe("A cursor that is refused is decided again without it", () => {
     );
 });
 
-describe("Nothing else is read on", () => {
+describe.concurrent("Nothing else is read on", () => {
   it.live("a response that is only stored ends with its connection at OpenAI: it is not asked for by GET", () =>
     Effect.gen(function* () {
       const { requests } = yield* played([{ content, ...cut(12) }, { content }], {}, { store: true });
@@ -165,7 +165,7 @@ describe("Nothing else is read on", () => {
 /** An event as its provider writes it. */
 const event = (json: object) => `data: ${JSON.stringify(json)}\n\n`;
 
-describe("Keep-alives of a response that is read on", () => {
+describe.concurrent("Keep-alives of a response that is read on", () => {
   const delta = (sequence_number: number, text: string) =>
     event({ type: "response.output_text.delta", sequence_number, delta: text });
   const alive = (sequence_number: number) => event({ type: "keepalive", sequence_number });
@@ -217,7 +217,7 @@ describe("Keep-alives of a response that is read on", () => {
   );
 });
 
-describe("The request that reads on", () => {
+describe.concurrent("The request that reads on", () => {
   const created = event({ type: "response.created", sequence_number: 0, response: { id: "resp/1", background: true } });
   const text = event({ type: "response.output_text.delta", sequence_number: 1, delta: "Hello" });
   const completed = event({

@@ -122,7 +122,7 @@ const input = JSON.stringify({ serial: "r1.t1", cmd: "ls", end: "r1.t1·" });
 const resume = { resume: {} };
 const cut = (n: number, kind: "rst" | "end" = "rst") => ({ break: { kind, at: "event", n } }) as const;
 
-describe("A background response is resumed on real sockets", () => {
+describe.concurrent("A background response is resumed on real sockets", () => {
   it.live(`cut after each of its ${total} events and resumed, every sequence number comes exactly once`, () =>
     Effect.gen(function* () {
       const cuts = all.slice(1).flatMap((k) => [
@@ -233,7 +233,7 @@ describe("A background response is resumed on real sockets", () => {
   );
 });
 
-describe("A stream with event ids is resumed on real sockets", () => {
+describe.concurrent("A stream with event ids is resumed on real sockets", () => {
   it.live("cut after each event and resumed by Last-Event-ID, every event comes exactly once", () =>
     Effect.forEach(
       all.slice(1),
@@ -259,7 +259,7 @@ describe("A stream with event ids is resumed on real sockets", () => {
   );
 });
 
-describe("A cursor that is none", () => {
+describe.concurrent("A cursor that is none", () => {
   it.effect("is refused before anything is sent", () =>
     Effect.gen(function* () {
       const client = yield* ProviderClient.make();
