@@ -30,6 +30,8 @@ export const long: ReadonlyArray<string> = [
   "test/cli/runs/importFile.test.ts",
   "test/cli/runs/runsFile.test.ts",
   "test/cli/serve.test.ts",
+  "test/cli/serve/HeapSettings.test.ts",
+  "test/cli/serve/NodeFlags.test.ts",
   "test/cli/serveConfig.test.ts",
   "test/cli/serveWorkers.test.ts",
   "test/cli/serveWorkersAttach.test.ts",

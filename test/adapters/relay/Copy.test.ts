@@ -30,7 +30,7 @@ const endOf = (fiber: Fiber.Fiber<string, unknown>): string | undefined => {
 
 const pieces = (count: number): Array<string> => Array.from({ length: count }, (_, at) => text(`${at} `));
 
-describe("a response that is copied", () => {
+describe.concurrent("a response that is copied", () => {
   it.effect("to a socket that must drain behind every write: nothing is lost, doubled or moved", () =>
     Effect.gen(function* () {
       const socket = new Socket(() => true);
@@ -249,7 +249,7 @@ const schedule = (seed: number, way: "open" | "copy") =>
     return { text: socket.text, end: endOf(fiber), opened: script.seen.opened };
   }).pipe(Effect.scoped, Random.withSeed(`copy-${seed}`), Effect.provide(layer));
 
-describe("schedules of drains, absences, keep-alives and breaks", () => {
+describe.concurrent("schedules of drains, absences, keep-alives and breaks", () => {
   for (let first = 1; first <= 400; first += 50)
     it.effect(`a copy has the bytes of a response that is read: seeds ${first} to ${first + 49}`, () =>
       Effect.gen(function* () {

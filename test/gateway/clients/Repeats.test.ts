@@ -8,7 +8,7 @@ const always = { answers: [{ content: [{ text: 1 }], break: { kind: "rst", at: "
 const metadata = (text: string) =>
   JSON.stringify(bodies["openai-responses"]).replace(/\}$/, `,"client_metadata":${text}}`);
 
-describe("A client's repeat, through the gateway", () => {
+describe.concurrent("A client's repeat, through the gateway", () => {
   it.live("shares the budget however its JSON is spelt, and without streaming", () =>
     Effect.gen(function* () {
       const { server, url } = yield* fronted(always);

@@ -17,7 +17,7 @@ const client = (url: string, protocol: (typeof protocols)[number], headers: Reco
 
 const ended = (runs: ReadonlyArray<RunRecord>): string | undefined => runs[0]?.end?.reason;
 
-describe("Gateway, its clients", () => {
+describe.concurrent("Gateway, its clients", () => {
   for (const protocol of protocols) {
     for (const [name, answer] of moments) {
       it.live(`stops its ${protocol} upstream at once when the client goes ${name}: a user's cancel`, () =>

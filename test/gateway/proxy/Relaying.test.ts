@@ -4,7 +4,7 @@ import { protocols as decoders } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import { fronted, post, protocols, recovery, send } from "../GatewayCases.ts";
 
-describe("Gateway, what it recovers", () => {
+describe.concurrent("Gateway, what it recovers", () => {
   for (const protocol of protocols) {
     it.live(`gives a healthy ${protocol} stream with the bytes of a direct one, and names the run`, () =>
       Effect.gen(function* () {

@@ -72,7 +72,7 @@ const headOf = (path: string, version: "1.0" | "1.1", ...more: ReadonlyArray<str
 const refusedBody =
   /^HTTP\/1\.1 413 [\s\S]*x-recovery-refused: body[\s\S]*"message":"stream-recovery gateway: The request's body/;
 
-describe("a body that is too long, of a client that still sends it", () => {
+describe.concurrent("a body that is too long, of a client that still sends it", () => {
   for (const path of paths) {
     for (const version of ["1.1", "1.0"] as const) {
       it.live(`is refused so that a bare socket reads it: ${path}, HTTP/${version}, with a length`, () =>
@@ -167,7 +167,7 @@ const nodeClient = (url: string): Effect.Effect<number | undefined> =>
     Readable.from(pieces(upload)).pipe(request);
   });
 
-describe("a body that is compressed", () => {
+describe.concurrent("a body that is compressed", () => {
   const plain = Buffer.from(`{"model":"m","stream":true,"messages":["${"a".repeat(8 * mebibyte)}"]}`);
   const compressions = {
     gzip: gzipSync,

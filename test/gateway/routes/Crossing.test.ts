@@ -30,7 +30,7 @@ const shown = {
 /** What of a request a server was shown, as one text. */
 const textOf = (asked: ReadonlyArray<object>): string => JSON.stringify(asked);
 
-describe("What must not cross, of credentials", () => {
+describe.concurrent("What must not cross, of credentials", () => {
   it("a gateway has routes only with tokens of its own", () => {
     const empty = { set: { headers: [], body: [] }, drop: { headers: [], body: [] } };
     const routes = { openai: { movesOn: [], routes: [{ id: "b", upstream: "b", ...empty }] } };
@@ -100,7 +100,7 @@ describe("What must not cross, of credentials", () => {
   );
 });
 
-describe("What must not cross, of an account", () => {
+describe.concurrent("What must not cross, of an account", () => {
   for (const [field, protocol, body] of boundBodies)
     it.live(
       `${field} moves only between routes that share a state: ${protocol} ${JSON.stringify(body).slice(0, 80)}`,
@@ -126,7 +126,7 @@ describe("What must not cross, of an account", () => {
     );
 });
 
-describe("What must not cross, of a client's wishes", () => {
+describe.concurrent("What must not cross, of a client's wishes", () => {
   const failingFirst = Effect.gen(function* () {
     const [one, other] = [
       yield* recording(failing(404)),

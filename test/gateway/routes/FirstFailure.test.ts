@@ -50,7 +50,7 @@ const breaking =
     response.write(text.slice(0, text.indexOf("\n\n") + 2), () => response.socket?.resetAndDestroy());
   };
 
-describe("An error event of the first route", () => {
+describe.concurrent("An error event of the first route", () => {
   for (const protocol of protocols) {
     const [name] = upstreamsOf(protocol);
 
@@ -88,7 +88,7 @@ describe("An error event of the first route", () => {
   );
 });
 
-describe("A failure of the first route that brings no error of its own", () => {
+describe.concurrent("A failure of the first route that brings no error of its own", () => {
   const refused = sse(
     { id: "c1", choices: [{ index: 0, delta: { role: "assistant" } }] },
     { id: "c1", choices: [{ index: 0, delta: {}, finish_reason: "content_filter" }] },
