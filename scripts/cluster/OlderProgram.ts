@@ -31,39 +31,6 @@ const formerRevision = (): string => {
   return brought === "" ? "HEAD" : `${brought}^`;
 };
 
-/**
- * What is mended in the version before: a fault of its own that would be taken for one of the roll. Its verdict is of this version, and must
- * convict a stream that breaks at either without asking which.
- */
-const faults: ReadonlyArray<Mend> = [
-  {
-    // Its first streams were refused as taken over where it looked for a dead gateway's runs in the same moment.
-    name: "one lease",
-    file: "src/recorder/sql/SqlLease.ts",
-    says: "One that another transaction makes is the same",
-  },
-];
-
-/** A mend, and by which words its commit is found: a history that is written again has other names for it. */
-interface Mend {
-  readonly name: string;
-  readonly file: string;
-  /** Stands in the file since that commit. */
-  readonly says: string;
-}
-
-/** Mends what the sources in a folder do not have yet. Gives the names of that. */
-const mend = (folder: string): ReadonlyArray<string> =>
-  faults.flatMap(({ file, name, says }) => {
-    const [brought = ""] = git("log", "--reverse", "--format=%H", `-S${says}`, "--", file).toString().split("\n");
-    if (brought === "" || readFileSync(join(folder, file), "utf8").includes(says)) return [];
-    execFileSync("git", ["apply", "-"], { cwd: folder, input: git("show", "--format=", brought, "--", "src") });
-    // In a folder of some repository's, git skips what it does not know there and says nothing.
-    if (!readFileSync(join(folder, file), "utf8").includes(says))
-      throw new Error(`${name} could not be mended in ${folder}`);
-    return [name];
-  });
-
 /** What a command that failed has said. */
 const wordsOf = (error: unknown): string => {
   const said = error instanceof Error && "stderr" in error ? String(error.stderr).trim() : "";
@@ -89,8 +56,6 @@ export interface OlderProgram extends Program {
   readonly revision: string;
   /** Version of the tables that it makes and knows. */
   readonly schema: number;
-  /** What of its faults is mended here. */
-  readonly mended: ReadonlyArray<string>;
   /** Removes its folder. */
   readonly remove: () => void;
 }
@@ -105,7 +70,7 @@ const schemaOf = (folder: string): number => {
 /**
  * Makes it; fails in words where the history does not have it. See `missing`.
  *
- * @param named any commit, which is played as it is; left out, the last one with the tables before this version's, without its known faults
+ * @param named any commit; left out, the last one with the tables before this version's
  */
 export const make = (named?: string): OlderProgram => {
   const why = missing(named);
@@ -124,7 +89,6 @@ export const make = (named?: string): OlderProgram => {
       version: "older",
       revision,
       schema: schemaOf(folder),
-      mended: named === undefined ? mend(folder) : [],
       bin: join(folder, "src/cli/bin.ts"),
       // What is compiled of it goes with it: the next one stands in another folder.
       env: { NODE_COMPILE_CACHE: join(folder, "compiled") },

@@ -87,8 +87,7 @@ const main = async (): Promise<number> => {
   const { killMs, leaseMs, seconds, seed, streams } = given;
   const older = roll ? OlderProgram.make(named) : undefined;
   const flags = `--seconds ${seconds} --streams ${streams} --seed ${seed} --kill-ms ${killMs} --lease-ms ${leaseMs}`;
-  if (older !== undefined)
-    console.error(`older version ${older.revision}${older.mended.map((name) => `, mended: ${name}`).join("")}`);
+  if (older !== undefined) console.error(`older version ${older.revision}`);
   console.error(`npm run cluster -- ${flags}${roll ? " --roll" : ""}${named === undefined ? "" : ` --older ${named}`}`);
   const rolled = older === undefined ? {} : { older, restarts };
   const progress = (line: string) => console.error(`  ${line}`);
