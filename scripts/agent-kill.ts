@@ -41,11 +41,11 @@ const answerOf = (random: () => number): Answers[number] => {
     : { content, delay_ms, break: { kind, at: "event", n: 1 + Math.floor(random() * 14) } };
 };
 
-/** What the journal and the tools' own file say of a chat. */
+/** The state of a chat by its journal and by the tools' own file. */
 class Evidence {
   readonly #journal: string;
   readonly #marks: string;
-  /** What the person said of calls that were cut off, by call. */
+  /** The person's verdicts on calls that were cut off, by call. */
   readonly #verdicts = new Map<string, "it_ran" | "it_did_not_run">();
 
   constructor(at: string) {

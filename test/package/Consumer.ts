@@ -1,7 +1,7 @@
 /**
  * A project of its own, in a temporary folder, that has this package installed from its tarball.
  *
- * What the package declares as a dependency is linked from this repository's node_modules, and nothing else is: an undeclared import fails.
+ * Only declared dependencies are linked from this repository's node_modules, so an undeclared import fails.
  */
 import { spawnSync } from "node:child_process";
 import {

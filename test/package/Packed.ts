@@ -47,7 +47,7 @@ const packs = join(root, "node_modules/.cache/packed");
 /** Packs that are kept: that of the sources, and one that another run may still read. */
 const keptMax = 2;
 
-/** What is packed, and what the build and the API reference are made with. */
+/** The files that are packed, and those that the build and the API reference need. */
 const copied = ["package.json", ...manifest.files.filter((file) => file !== "dist")];
 const builtWith = ["tsconfig.json", "scripts/tsconfig.build.json", "scripts/api-reference.ts", "scripts/api-reference"];
 

@@ -22,7 +22,7 @@ export const Entry = Schema.TaggedUnion({
     protocol: Schema.Literals(Models.protocols),
     ...{ model: Schema.String, base: optionalText, dir: Schema.String },
   },
-  /** What the user said. */
+  /** A message of the user. */
   User: { text: Schema.String },
   /** A request of the loop begins. It is one run of `StreamProcessor`, under this id. */
   Run: { run: Schema.String },
@@ -86,7 +86,7 @@ export class Chat {
     this.#append = append;
   }
 
-  /** Whether the turn has not ended: a run is open, or the model waits for the results of its tools. */
+  /** The turn has not ended: a run is open, or the model waits for the results of its tools. */
   get isOpen(): boolean {
     return this.run !== undefined || this.#goesOn;
   }

@@ -40,7 +40,7 @@ export interface Model {
 const system =
   "You are a careful assistant with tools that work in one folder. Look at their results before you go on, and say in a few words what you did.";
 
-/** What tells providers apart besides their protocol; `base` has the version, and `key` names a variable of the environment. */
+/** Differences between providers of the same kind; `base` has the version, and `key` names a variable of the environment. */
 const anthropic = {
   base: "https://api.anthropic.com/v1",
   path: "/messages",

@@ -11,13 +11,13 @@ import * as E from "../../../test/recorder/Entries.ts";
 import { quantile } from "../Median.ts";
 import { database, type Server, using } from "./Server.ts";
 
-/** How much is measured. */
+/** The size of a measurement. */
 export interface RetentionSize {
   /** Ended runs that are old, of each round. */
   readonly runs: number;
   /** Runs that begin in a second meanwhile, with three writes each. */
   readonly perSecond: number;
-  /** How long the same writes are measured with nothing beside them, in milliseconds. */
+  /** Duration of the same writes with nothing beside them, in milliseconds. */
   readonly aloneMs: number;
   readonly rounds: number;
 }
@@ -29,7 +29,7 @@ interface Paced {
   readonly p99Ms: number;
 }
 
-/** What one round found. Bytes are those of a forgotten run. */
+/** Results of one round. Bytes are per deleted run. */
 export interface Retention {
   readonly runs: number;
   readonly forgottenMs: number;
@@ -41,7 +41,7 @@ export interface Retention {
   readonly beside: Paced;
 }
 
-/** How long ago the old runs ended, and what is kept, in milliseconds. */
+/** Age of the old runs, and the retention, in milliseconds. */
 const [agoMs, keptMs] = [48 * 3_600_000, 24 * 3_600_000];
 
 /** Old runs that are put on record at the same time. */

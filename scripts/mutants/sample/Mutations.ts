@@ -96,7 +96,7 @@ const changesOf = (node: Node, text: (of: Node) => string): ReadonlyArray<Change
 const isNode = (value: unknown): value is Node =>
   typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
 
-/** What hangs below a node, without types: no mutant of a type reaches a running program. */
+/** The children of a node without types: a mutation of a type never reaches a running program. */
 const below = (node: Node): ReadonlyArray<Node> => {
   if (node.type.startsWith("TS") && !("expression" in node)) return [];
   if (node.type === "ImportDeclaration" || node.type === "ExportAllDeclaration") return [];

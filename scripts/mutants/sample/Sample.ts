@@ -14,7 +14,7 @@ import { type Mutation, mutationsOf } from "./Mutations.ts";
 /** The folders of `src` whose code decides about recovery. */
 export const rooms = ["domain", "facts", "policy", "failure", "seam", "runtime"] as const;
 
-/** What became of a mutation. */
+/** The outcome of a mutation. */
 export interface Sampled {
   readonly mutation: Mutation;
   /** `error`: some tests could not be run, so that nothing is known. It counts as survived. */
@@ -27,7 +27,7 @@ export interface Sampled {
 /** Runs of each simulation that a mutation meets. */
 export const simulationRuns = { runs: 200, crash: 60 } as const;
 
-/** What notices a mutation, and the test file that must pass without it. */
+/** The proof that notices a mutation, and the test file that must pass without it. */
 interface Killer {
   readonly by: string;
   readonly file?: string;

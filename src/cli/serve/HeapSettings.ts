@@ -19,7 +19,7 @@ const flags: ReadonlyArray<readonly [name: string, flag: string]> = [
   ["semi-space-growth-factor", "--semi-space-growth-factor=16"],
 ];
 
-/** Whether Node's command line has a flag. */
+/** Tells if Node's command line has a flag. */
 const isGiven = (name: string): boolean => process.execArgv.some((arg) => arg.replaceAll("_", "-").includes(name));
 
 /** Sets the flags that Node's command line leaves open, if this is V8. It may be called at any time. */

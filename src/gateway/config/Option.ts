@@ -7,7 +7,7 @@ import { type ConfigProblem, problemsOf } from "./ConfigProblem.ts";
 
 declare const valueType: unique symbol;
 
-/** How a flag or a variable gives an option: words are the choices, `list` is split at commas, `pairs` are `NAME=VALUE` and may be repeated. */
+/** The form of an option as a flag or a variable: an array lists the choices, `list` is split at commas, `pairs` are `NAME=VALUE` and may be repeated. */
 export type Form =
   | "integer"
   | "integer_or_word"
@@ -20,7 +20,7 @@ export type Form =
   | "none"
   | ReadonlyArray<string>;
 
-/** What an entry may say besides its description. */
+/** The optional parts of an entry. */
 export interface About<D = unknown> {
   readonly default?: D;
   readonly unit?: "bytes" | "ms";
@@ -28,9 +28,9 @@ export interface About<D = unknown> {
   readonly key?: string | false;
   /** Its flag, without `--`; left out, it follows from the name, and `false` is none. */
   readonly flag?: string | false;
-  /** It is read at the start only; `on_or_off`: having it or not is. */
+  /** A change needs a restart; `on_or_off`: only adding or removing it does. */
   readonly restart?: true | "on_or_off";
-  /** Where its default comes from. */
+  /** The source of its default. */
   readonly from?: string;
 }
 
@@ -40,7 +40,7 @@ export interface Option<A = unknown, D = unknown> extends Omit<About, "default">
   readonly description: string;
   readonly default: D;
   readonly form: Form;
-  /** What a file or a flag may say. */
+  /** Accepts the value of a file or a flag. */
   readonly schema: Schema.Codec<unknown, unknown>;
   /** Makes the option of what its schema has read; left out, they are the same. */
   readonly read?: (value: unknown) => A;
@@ -117,7 +117,7 @@ export const integer = <const D extends number | undefined = undefined>(
   return made<number, D>("integer", description, wholeNumber(min, max), rest);
 };
 
-/** A limit of the gateway: it has a default, and a source of that. */
+/** A limit of the gateway, which always has a default and the source of it. */
 export const limit = (
   description: string,
   byDefault: number,
@@ -177,7 +177,7 @@ export const shaped = <A, const D extends A | undefined = undefined>(
   about: About<D> = {},
 ): Option<A, D> => made<A, D>(form, description, schema, about);
 
-/** An option that is more than what its schema has read. */
+/** An option that its schema alone cannot read. */
 export const apart =
   <A>() =>
   (
@@ -192,7 +192,7 @@ export const apart =
 
 /** An entry with its names. */
 export interface Entry extends Omit<Option, "flag" | "key"> {
-  /** It stands in errors and in the log. */
+  /** The name in errors and in the log. */
   readonly name: string;
   /** Its place among the options. */
   readonly path: readonly [name: string, inner?: string];
@@ -201,7 +201,7 @@ export interface Entry extends Omit<Option, "flag" | "key"> {
   /** Without `--`. */
   readonly flag: string | undefined;
   readonly variable: string | undefined;
-  /** The gateway's settings do not hold it as it is given. */
+  /** The gateway's settings hold it in another form. */
   readonly apart: boolean;
 }
 
@@ -232,11 +232,11 @@ export const entriesOf = (
 /** Anything with parts. */
 type Parts = Readonly<Record<string, unknown>>;
 
-/** Whether it has parts that may be given one by one: a secret or a list has none. */
+/** Recognises a group of options that may be given one by one. Secrets and lists are no groups. */
 export const isParts = (value: unknown): value is Parts =>
   typeof value === "object" && value !== null && [Object.prototype, null].includes(Object.getPrototypeOf(value));
 
-/** What stands at a place. */
+/** Reads the value at a path. */
 export const valueAt = (within: object, [name, inner]: Entry["path"]): unknown => {
   const value: unknown = Reflect.get(within, name);
   if (inner === undefined) return value;
@@ -256,10 +256,10 @@ export const withValue = <T extends object>(options: T, [name, inner]: Entry["pa
   return made as T;
 };
 
-/** All that is wrong is found, and a key that there is not is wrong. */
+/** Reports every problem, and refuses unknown keys. */
 export const parsing = { errors: "all", onExcessProperty: "error" } as const;
 
-/** What an option is that a file or a flag has said, or what is wrong with that. */
+/** Reads the value of an option from a file or a flag, or lists its problems. */
 export const readValue = (
   { read = (value) => value, schema }: Pick<Entry, "read" | "schema">,
   said: unknown,

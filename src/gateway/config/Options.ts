@@ -88,7 +88,7 @@ export const clocks = {
 const spent = (description: string, unit?: "ms") =>
   integer(description, { min: 0, flag: false, ...(unit === undefined ? {} : { unit }) });
 
-/** What a run may spend. */
+/** The budget of a run. */
 export const budget = {
   max_auto_retries: spent("Automatic retries over all modes"),
   max_not_processed: spent("Retries of requests that the provider did not process, or that were not sent"),
@@ -140,7 +140,7 @@ export interface GatewayToken {
   readonly token: Redacted.Redacted<string>;
   /** Names of the upstreams that it permits; left out, all. */
   readonly upstreams?: ReadonlyArray<string>;
-  /** What it permits beside model requests, of upstreams with a credential of their own: `METHOD /path` with `*`. */
+  /** Requests that it permits besides model requests, to upstreams with their own credential: `METHOD /path` with `*`. */
   readonly paths?: ReadonlyArray<string>;
   /** It permits the page and its API, where runs are read and questions are answered. */
   readonly page: boolean;

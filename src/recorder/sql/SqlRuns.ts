@@ -138,7 +138,7 @@ export const due = Effect.fnUntraced(function* (database: SqlDatabase, query: Ol
   return Number(row?.n ?? 0);
 });
 
-/** Which runs are old: as a person asks for it, or as a store judges by itself. */
+/** The bounds of old runs, given by a person or by the store's own retention. */
 type OldQuery = PruneQuery & Partial<Pick<Old, "at" | "keptFrom">>;
 
 interface EndedHead extends SqlStore.Head {

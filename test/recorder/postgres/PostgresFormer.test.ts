@@ -132,7 +132,7 @@ describe("partitions of version 6 in PostgreSQL", () => {
         assert.deepStrictEqual(places, [{ name: "stream_recovery_parts_3" }]);
         assert.strictEqual(yield* recorder.prune({ keep: 0 }), 11);
         assert.deepStrictEqual(yield* partitions, before);
-        // What docs/postgres-operation.md says of a partition that no run names any more.
+        // As docs/postgres-operation.md describes it for a partition that no run names any more.
         yield* recorder.answer({ run_id: "second", revision: 1, choice: "stop", by: "person" });
         yield* recorder.claim("second");
         yield* recorder.write("second", [{ _tag: "RunResumed" }, E.ended()]);
@@ -147,12 +147,12 @@ describe("partitions of version 6 in PostgreSQL", () => {
   );
 });
 
-/** How a program of version 6 asks whether it is to open the next partition. */
+/** The query by which a program of version 6 decides to open the next partition. */
 const newestFull = `SELECT id, opened_at <= (extract(epoch FROM clock_timestamp()) * 1000)::double precision - $1
     OR (SELECT COALESCE(MAX(seq), 0) FROM stream_recovery_runs) - first_seq >= $2 AS full
   FROM stream_recovery_shelves ORDER BY id DESC LIMIT 1`;
 
-/** How it asks for those that it empties and drops. */
+/** The query by which it finds partitions to empty and drop. */
 const closed = `SELECT id FROM (SELECT id, lead(opened_at) OVER (ORDER BY id) AS closed_at FROM stream_recovery_shelves) AS s
   WHERE closed_at < (extract(epoch FROM clock_timestamp()) * 1000)::double precision - $1 ORDER BY id`;
 

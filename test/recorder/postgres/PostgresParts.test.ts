@@ -141,7 +141,7 @@ const group = Effect.fnUntraced(function* (
   for (const runId of runIds) {
     const stored = yield* SqlStore.load(tables, runId);
     if (stored === undefined) throw new Error("it is there");
-    // What was first written of it is not known.
+    // The first form of this record is not known.
     const { base: _, ...before } = stored;
     changed.push({ runId, before, record: E.folded([...began(runId), ...entriesOf(runId)]), owner: before.owner });
   }

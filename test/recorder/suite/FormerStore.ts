@@ -155,7 +155,7 @@ const forgets = (former: Former) =>
     }).pipe(Effect.scoped),
   );
 
-/** What every store of a former version is good for. */
+/** Tests that every store of a former version passes. */
 export const suite = (former: Former): void => {
   describe(`a store of tables of version ${former.version}: ${former.name}`, () => {
     reads(former);

@@ -249,6 +249,18 @@ export const keeping = (test: Test): void => {
       yield* recorder.write("e5", [E.begun("e5")]);
     }));
 
+  test("two hundred and fifty ended runs are forgotten in one call, also those that ended in one moment or out of order", (recorder) =>
+    Effect.gen(function* () {
+      for (let index = 0; index < 250; index += 1) {
+        // The ends of 50 moments, five to each, in another order than that of the runs.
+        const at = 100 + ((index * 7) % 50);
+        yield* recorder.write(`r${index}`, [E.begun(`r${index}`), E.ended({ at })]);
+      }
+      yield* recorder.write("young", [E.begun("young"), E.ended({ at: 1_000 })]);
+      assert.strictEqual(yield* recorder.prune({ endedBefore: 1_000 }), 250);
+      assert.deepStrictEqual(ids(yield* recorder.runs()), ["young"]);
+    }));
+
   test("ended runs are forgotten by number in the order in which they ended, not in that in which they began", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("long", [E.begun("long")]);

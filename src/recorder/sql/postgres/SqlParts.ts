@@ -33,17 +33,17 @@ export interface Base {
   readonly length: number;
 }
 
-/** Where the parts of a run are after a write, and its record as it was first written there. */
+/** The place of a run's parts after a write, and its record as it was first written there. */
 export interface Kept {
   readonly place: Place;
   readonly base?: Base;
 }
 
-/** What a run's row holds of its record, and what has to be put into its parts for that. */
+/** The share of a record that its row holds, and the share that goes into its parts. */
 export interface Written {
   /** The record; empty if it is among the parts. */
   readonly record: string;
-  /** What has changed since it was put there; empty if nothing has. */
+  /** Changes since it was put there; empty if there are none. */
   readonly changed: string;
   /** The record to be put there; undefined if the one there stays. */
   readonly body: string | undefined;
